@@ -1,0 +1,17 @@
+"""White space as JavaScript's ``trim`` sees it: run ids and texts are trimmed by that rule."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Source: SEMANTICS section 4. Python's own str.strip() is wrong both ways: it also removes
+# U+001C..U+001F and U+0085, and leaves U+FEFF.
+JS_WHITE_SPACE: Final = (
+    "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000\ufeff"
+)
+
+
+def trim(text: str) -> str:
+    """Remove leading and trailing white space as JavaScript does."""
+    return text.strip(JS_WHITE_SPACE)

@@ -1,0 +1,101 @@
+"""Tool calls and their outcomes.
+
+Both carry either fingerprints (``fp``, the normal case: arguments and results never leave the
+runner) or raw values as JSON text (``args``, ``result``, ``error``), which the worker
+fingerprints itself. A missing value and a JSON ``null`` are different things.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from loopstream.events.base import MAX_ID, Digest, Envelope, Id, Model, Name
+
+Disposition = Literal["executed", "refused", "gated"]
+RecordKind = Literal["terminal-exec-failure", "tool-loop-veto"]
+
+# Raw values are bounded by the codec (wire/limits.py), which knows their size in bytes.
+JsonText = str
+
+
+class CallDigests(Model):
+    """What the detectors of one profile need to know of a call."""
+
+    args: Digest
+    """Digest of the canonical arguments."""
+    poll: bool = False
+    """A status poll: ``command_status``, or ``process`` with action ``poll`` or ``log``."""
+
+
+class OutcomeDigests(CallDigests):
+    """What the detectors of one profile need to know of an outcome."""
+
+    result: Digest | None = None
+    """Digest of the outcome; absent when nothing is to be recorded."""
+    failed: bool = False
+    """The outcome is an error: written ``error:`` before the digest."""
+    unknown_tool: Annotated[str, Field(max_length=MAX_ID)] | None = None
+    """Name of a tool that does not exist, read from the error, in lower case."""
+    kind: RecordKind | None = None
+    """Profile ``reference-2026-9`` only."""
+    no_progress: bool = False
+    """Profile ``reference-2026-9`` only."""
+    failure: Digest | None = None
+    """Failure identity of a failed command. Profile ``reference-2026-9`` only."""
+
+
+class CallFingerprint(Model):
+    """Digests of a call, one block a profile."""
+
+    v: Literal[1] = 1
+    key_id: Id | None = None
+    """Name of the tenant key of the HMAC; absent: plain SHA-256."""
+    documented: CallDigests | None = None
+    reference: CallDigests | None = None
+
+
+class OutcomeFingerprint(Model):
+    """Digests of an outcome, one block a profile."""
+
+    v: Literal[1] = 1
+    key_id: Id | None = None
+    documented: OutcomeDigests | None = None
+    reference: OutcomeDigests | None = None
+
+
+class ToolCall(Envelope):
+    """An agent is about to call a tool, or was refused to."""
+
+    type: Literal["tool_call"]
+    tool: Name
+    """Tool name (``gen_ai.tool.name``), taken literally."""
+    call_id: Id | None = None
+    """``gen_ai.tool.call.id``: ties the outcome to its call."""
+    disposition: Disposition = "executed"
+    """``executed``: the runner goes on. ``refused``: the runner blocked it by itself. ``gated``:
+    the runner waits for an ``answer`` verdict."""
+    fp: CallFingerprint | None = None
+    args: JsonText | None = None
+    """Raw arguments as JSON text; absent: the call has no arguments."""
+    oversize: bool = False
+    """The arguments were over the bound; the digest is that of their bytes."""
+
+
+class ToolOutcome(Envelope):
+    """What came of a tool call."""
+
+    type: Literal["tool_outcome"]
+    tool: Name
+    call_id: Id | None = None
+    executed: bool = True
+    """False: the tool did not run (a veto). True on a gated call that was run all the same."""
+    fp: OutcomeFingerprint | None = None
+    args: JsonText | None = None
+    """Raw arguments as JSON text, as in the call."""
+    result: JsonText | None = None
+    """Raw result as JSON text; absent: there is none, the call stays pending."""
+    error: JsonText | None = None
+    """Raw error as JSON text; absent: no error. An error wins over a result."""
+    oversize: bool = False

@@ -1,0 +1,1 @@
+"""How the vocabulary becomes bytes: frames, JSON events, verdicts, routing, connection settings."""
