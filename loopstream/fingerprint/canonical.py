@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from json.encoder import encode_basestring
-from typing import Final
+from typing import Any, Final, TypeGuard
 
 import orjson
 
-from loopstream.fingerprint.numeral import is_number, nearest_double, number_text
+from loopstream.fingerprint.numeral import is_number, number_text
 
 
 class Missing(Enum):
@@ -44,7 +43,7 @@ def canonical(value: object) -> str:
     """The canonical text of what ``json.loads`` gives, or ``undefined`` for `MISSING`.
 
     Total on all output of ``json.loads``, its NaN and huge ints included, to the depth that the
-    interpreter's stack allows (some 900; callers bound it at 128).
+    interpreter's stack allows (some 400; callers bound it at 128).
 
     Raises:
         TypeError: the value, or one within it, has no JSON form, or a key is no string.
@@ -58,8 +57,8 @@ def canonical_bytes(value: object) -> bytes:
         try:
             return orjson.dumps(value, option=_ORJSON)
         except orjson.JSONEncodeError:
-            # An int beyond 53 bits, an unpaired surrogate, or nesting below orjson's bound.
-            pass
+            # An int beyond 53 bits, an unpaired surrogate, or deeper than orjson goes.
+            return spelled(value, _as_is)
     return spelled(value, _as_is)
 
 
@@ -68,9 +67,7 @@ def spelled(value: object, spell: Callable[[str], str]) -> bytes:
 
     Keys are ordered by their spelling, and keys of one spelling (all are kept) by themselves.
     """
-    parts: list[str] = []
-    _write(value, spell, parts.append)
-    text = "".join(parts)
+    text = _text(value, spell)
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -86,22 +83,20 @@ def digest(text: str | bytes, key: bytes | None = None) -> bytes:
 
 
 def _is_plain(value: object) -> bool:
-    """True if orjson's output, when there is one, is canonical.
+    """True if orjson's output, where it gives one, is canonical.
 
-    Floats are laid out otherwise by orjson, and it sorts keys by code points, which agrees with
-    UTF-16 code units on ASCII.
+    It lays floats out otherwise, and sorts keys by code points, which on ASCII agrees with UTF-16.
     """
-    kind = type(value)
-    if kind in _EXACT_IN_ORJSON:
+    if type(value) in _EXACT_IN_ORJSON:
         return True
-    if kind is dict:
-        return _has_ascii_keys(value) and all(map(_is_plain, value.values()))  # type: ignore[attr-defined]
-    return kind is list and all(map(_is_plain, value))  # type: ignore[call-overload]
+    if isinstance(value, dict):
+        return _has_ascii_keys(value) and all(map(_is_plain, value.values()))
+    return isinstance(value, list) and all(map(_is_plain, value))
 
 
-def _has_ascii_keys(value: object) -> bool:
+def _has_ascii_keys(value: Iterable[Any]) -> bool:
     try:
-        return "".join(value).isascii()  # type: ignore[call-overload]
+        return "".join(value).isascii()
     except TypeError:
         return False
 
@@ -110,12 +105,56 @@ def _as_is(text: str) -> str:
     return text
 
 
-def _write(value: object, spell: Callable[[str], str], out: Callable[[str], None]) -> None:
+def _text(value: object, spell: Callable[[str], str]) -> str:
     if isinstance(value, str):
-        out(encode_basestring(spell(value)))
-    elif isinstance(value, dict):
-        _write_object(value, spell, out)
-    elif isinstance(value, (list, tuple)):
-        _write_array(value, spell, out)
-    else:
-        out(_scalar(value))
+        return encode_basestring(spell(value))
+    if isinstance(value, dict):
+        members = [
+            f"{encode_basestring(name)}:{_text(value[key], spell)}"
+            for name, key in _ordered(value, spell)
+        ]
+        return f"{{{','.join(members)}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{','.join([_text(item, spell) for item in value])}]"
+    return _scalar(value)
+
+
+def _ordered(keys: Iterable[object], spell: Callable[[str], str]) -> list[tuple[str, str]]:
+    """Spelling and key of each member of an object, in the order of UTF-16 code units."""
+    pairs = [(spell(key), key) for key in keys if _is_key(key)]
+    if "".join(map("".join, pairs)).isascii():
+        return sorted(pairs)
+    return sorted(pairs, key=lambda pair: (_utf16(pair[0]), _utf16(pair[1])))
+
+
+def _is_key(key: object) -> TypeGuard[str]:
+    if not isinstance(key, str):
+        raise TypeError(f"an object's keys are strings in JSON, not {type(key).__name__}")
+    return True
+
+
+def _utf16(text: str) -> bytes:
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def _scalar(value: object) -> str:
+    if value is None:
+        return "null"
+    if value is MISSING:
+        return "undefined"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if is_number(value):
+        return _number(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _number(value: float) -> str:
+    text = number_text(value)
+    return text if text[-1].isdigit() else f'"{text}"'
+
+
+def _escape_surrogates(text: str) -> str:
+    """Unpaired surrogates as escapes; two that make a pair become the character they spell."""
+    paired = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", paired)
