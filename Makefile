@@ -1,0 +1,58 @@
+# Python 3.11+ and make are all that is needed; everything else is brought by `make install`.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# The first interpreter that is new enough and can make environments; `make PYTHON=... ` overrides.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
+	"$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { echo "$$p"; break; }; done)
+PYTEST := $(BIN)/pytest
+
+.PHONY: help install demo test test-fast lint types schemas format clean
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## Build .venv with the loopstream command
+
+$(STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer, with venv, is needed." >&2; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev
+	touch $@
+
+demo: $(STAMP) ## Broker, worker and a fleet of agents, some of which loop; ends by itself
+	$(BIN)/loopstream up --demo
+
+test: lint types ## All checks and all tests
+	$(BIN)/loopstream schemas --check
+	$(PYTEST)
+
+test-fast: $(STAMP) ## The tests that need no broker
+	$(PYTEST) -m 'not kafka and not slow'
+
+lint: $(STAMP) ## Style, layers, dependencies
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/deptry .
+
+types: $(STAMP) ## mypy --strict
+	$(BIN)/mypy
+
+schemas: $(STAMP) ## Write the JSON Schemas and the AsyncAPI document anew
+	$(BIN)/loopstream schemas
+
+format: $(STAMP) ## Lay the code out
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+clean: ## Remove the environment and all caches
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
