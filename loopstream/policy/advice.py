@@ -1,0 +1,149 @@
+"""What an operator should know about a settings block before it is in force.
+
+Nothing here changes what a block means (`policy.settings` decides that): a block with notes is
+taken all the same. `settings.refuse` names what is not taken at all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from loopstream.detect.limits import Limits
+from loopstream.policy.settings import (
+    BREAKER,
+    CRITICAL,
+    DEFAULT_WINDOW,
+    ENABLED,
+    GUARD,
+    HISTORY,
+    KEYS,
+    NUMBERS,
+    SECTIONS,
+    UNKNOWN_TOOL,
+    WARNING,
+    WINDOW,
+    Block,
+    as_block,
+    as_section,
+    resolve,
+    whole,
+)
+
+MAX_SHOWN: Final = 40
+
+
+class NoteKind(StrEnum):
+    """Why a setting does not do what it seems to say."""
+
+    UNKNOWN_KEY = "unknown_key"
+    IGNORED = "ignored"
+    CLAMPED = "clamped"
+    NEVER_FIRES = "never_fires"
+    OFF = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One remark about one setting: its path within the block, and a sentence."""
+
+    kind: NoteKind
+    path: str
+    text: str
+
+
+def explain(block: Block | None) -> list[Note]:
+    """All remarks about a block as it would be resolved; for an agent, give the merged one."""
+    block = block or {}
+    limits = resolve(block)
+    return [
+        *_unknown_keys(block),
+        *_ignored(block),
+        *_clamped(block, limits),
+        *_never_fires(limits),
+        *_off(limits),
+    ]
+
+
+def _unknown_keys(block: Block) -> Iterator[Note]:
+    for path, name, allowed in _named_keys(block):
+        if name not in allowed:
+            yield Note(NoteKind.UNKNOWN_KEY, path, f"{path} is no setting; it is ignored")
+
+
+def _named_keys(block: Block) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    for key in block:
+        yield key, key, KEYS
+    for section, allowed in SECTIONS.items():
+        for name in as_section(block, section):
+            yield f"{section}.{name}", name, allowed
+
+
+def _ignored(block: Block) -> Iterator[Note]:
+    if ENABLED in block and not isinstance(block[ENABLED], bool):
+        yield _not_used(ENABLED, block[ENABLED], "not true or false", "detection stays off")
+    for key, default in NUMBERS.items():
+        if key in block and whole(block[key]) is None:
+            yield _not_used(key, block[key], "no whole number above zero", f"{default} applies")
+    for section, allowed in SECTIONS.items():
+        yield from _ignored_in(block, section, allowed)
+
+
+def _ignored_in(block: Block, section: str, allowed: tuple[str, ...]) -> Iterator[Note]:
+    if section in block and as_block(block[section]) is None:
+        yield _not_used(section, block[section], "no object", "its defaults apply")
+    for name, value in as_section(block, section).items():
+        path = f"{section}.{name}"
+        if name == WINDOW and name in allowed and whole(value) is None:
+            effect = f"{DEFAULT_WINDOW} applies"
+            yield _not_used(path, value, "no whole number above zero", effect)
+        elif name != WINDOW and name in allowed and not isinstance(value, bool):
+            yield _not_used(path, value, "not true or false", "the detector stays on")
+
+
+def _not_used(path: str, value: object, why: str, effect: str) -> Note:
+    return Note(NoteKind.IGNORED, path, f"{path} {_shown(value)} is {why}: {effect}")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping | list):
+        return "(an object)" if isinstance(value, Mapping) else "(a list)"
+    text = json.dumps(value)
+    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…"
+
+
+def _clamped(block: Block, limits: Limits) -> Iterator[Note]:
+    for key, used, below, floor in (
+        (CRITICAL, limits.critical, WARNING, limits.warning),
+        (BREAKER, limits.breaker, CRITICAL, limits.critical),
+    ):
+        given = whole(block.get(key))
+        wanted = given or NUMBERS[key]
+        if wanted != used:
+            origin = "" if given else " (the default)"
+            text = f"{key} {wanted}{origin} becomes {used}: must be above {below} {floor}"
+            yield Note(NoteKind.CLAMPED, key, text)
+
+
+def _never_fires(limits: Limits) -> Iterator[Note]:
+    # Counts are of records in the history, which holds no more than historySize. Ping-pong counts
+    # the judged call too, and so reaches one more.
+    size = limits.history_size
+    for key, threshold, effect in (
+        (WARNING, limits.warning, "no repeat is ever warned of"),
+        (CRITICAL, limits.critical, "no repeat is ever blocked"),
+        (UNKNOWN_TOOL, limits.unknown_tool, "no unknown tool is ever blocked"),
+        (BREAKER, limits.breaker, "the global circuit breaker never opens"),
+    ):
+        if threshold > size:
+            text = f"{key} {threshold} is above {HISTORY} {size}: {effect}"
+            yield Note(NoteKind.NEVER_FIRES, key, text)
+
+
+def _off(limits: Limits) -> Iterator[Note]:
+    if not limits.enabled:
+        guard = "the post-compaction guard alone is on" if limits.guard else f"so is {GUARD}"
+        yield Note(NoteKind.OFF, ENABLED, f"detection is off ({ENABLED} is not true); {guard}")
