@@ -1,8 +1,8 @@
-"""The canonical text of a JSON value, and digests of it.
+r"""The canonical text of a JSON value, and digests of it.
 
 Two values have one text exactly if the reference detector takes them for equal: no white space,
 object keys in the order of their UTF-16 code units, numbers as IEEE doubles in JavaScript's layout
-(see `numeral`), only the escapes that JSON demands, unpaired surrogates as ``\\udxxx``. A number
+(see `numeral`), only the escapes that JSON demands, unpaired surrogates as ``\udxxx``. A number
 beyond the range of a double is the *string* ``"Infinity"`` or ``"-Infinity"``.
 
 `canonical_bytes` lets orjson write the values for which its output is the canonical text already;
@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable
 from enum import Enum
 from json.encoder import encode_basestring
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 import orjson
 
@@ -65,7 +65,8 @@ def canonical_bytes(value: object) -> bytes:
 def spelled(value: object, spell: Callable[[str], str]) -> bytes:
     """As `canonical_bytes`, each string and key passed through ``spell`` first.
 
-    Keys are ordered by their spelling, and keys of one spelling (all are kept) by themselves.
+    Keys are ordered by their spelling, and keys of one spelling (all are kept) by themselves. The
+    spelling of ASCII text has to be ASCII.
     """
     text = _text(value, spell)
     try:
@@ -119,22 +120,18 @@ def _text(value: object, spell: Callable[[str], str]) -> str:
     return _scalar(value)
 
 
-def _ordered(keys: Iterable[object], spell: Callable[[str], str]) -> list[tuple[str, str]]:
+def _ordered(keys: Iterable[Any], spell: Callable[[str], str]) -> list[tuple[str, str]]:
     """Spelling and key of each member of an object, in the order of UTF-16 code units."""
-    pairs = [(spell(key), key) for key in keys if _is_key(key)]
-    if "".join(map("".join, pairs)).isascii():
-        return sorted(pairs)
-    return sorted(pairs, key=lambda pair: (_utf16(pair[0]), _utf16(pair[1])))
+    try:
+        is_ascii = "".join(keys).isascii()
+    except TypeError:
+        raise TypeError("a key of an object is no string") from None
+    pairs = [(spell(key), key) for key in keys]
+    return sorted(pairs, key=None if is_ascii else _utf16)
 
 
-def _is_key(key: object) -> TypeGuard[str]:
-    if not isinstance(key, str):
-        raise TypeError(f"an object's keys are strings in JSON, not {type(key).__name__}")
-    return True
-
-
-def _utf16(text: str) -> bytes:
-    return text.encode("utf-16-be", "surrogatepass")
+def _utf16(pair: tuple[str, str]) -> list[bytes]:
+    return [text.encode("utf-16-be", "surrogatepass") for text in pair]
 
 
 def _scalar(value: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-# What JavaScript's trim removes. Python's strip also takes U+001C..1F and U+0085, and leaves U+FEFF.
+# What JavaScript's trim removes. Python's strip takes U+001C..1F and U+0085 too, but no U+FEFF.
 JS_SPACE: Final = (
     "\t\n\v\f\r \u00a0\u1680"
     "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
