@@ -13,8 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field
 SCHEMA_VERSION: Final = 1
 MAX_ID: Final = 128
 MAX_NAME: Final = 512
+MAX_CALL_ID: Final = 512
 
 Id = Annotated[str, Field(max_length=MAX_ID)]
+# Kept as a digest above 128 bytes (events/text.py).
+CallId = Annotated[str, Field(max_length=MAX_CALL_ID)]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 Digest = Annotated[bytes, Field(min_length=32, max_length=32)]
 Millis = Annotated[int, Field(ge=0, le=2**53 - 1)]

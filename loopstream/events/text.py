@@ -1,8 +1,11 @@
-"""White space as JavaScript's ``trim`` sees it: run ids and texts are trimmed by that rule."""
+"""Rules for names and texts that the runner's side and the worker's side must share."""
 
 from __future__ import annotations
 
+import hashlib
 from typing import Final
+
+MAX_KEPT_BYTES: Final = 128
 
 # Source: SEMANTICS section 4. Python's own str.strip() is wrong both ways: it also removes
 # U+001C..U+001F and U+0085, and leaves U+FEFF.
@@ -15,3 +18,14 @@ JS_WHITE_SPACE: Final = (
 def trim(text: str) -> str:
     """Remove leading and trailing white space as JavaScript does."""
     return text.strip(JS_WHITE_SPACE)
+
+
+def short_name(name: str) -> str:
+    """A name as it is kept: above 128 bytes only its digest, so that every row stays bounded.
+
+    Runners and the worker both apply it, so that signatures made of tool names agree.
+    """
+    encoded = name.encode("utf-8", "surrogatepass")
+    if len(encoded) <= MAX_KEPT_BYTES:
+        return name
+    return "sha256:" + hashlib.sha256(encoded).hexdigest()

@@ -7,11 +7,9 @@ fingerprints itself. A missing value and a JSON ``null`` are different things.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field
-
-from loopstream.events.base import MAX_ID, Digest, Envelope, Id, Model, Name
+from loopstream.events.base import CallId, Digest, Envelope, Id, Model, Name
 
 Disposition = Literal["executed", "refused", "gated"]
 RecordKind = Literal["terminal-exec-failure", "tool-loop-veto"]
@@ -36,7 +34,7 @@ class OutcomeDigests(CallDigests):
     """Digest of the outcome; absent when nothing is to be recorded."""
     failed: bool = False
     """The outcome is an error: written ``error:`` before the digest."""
-    unknown_tool: Annotated[str, Field(max_length=MAX_ID)] | None = None
+    unknown_tool: Name | None = None
     """Name of a tool that does not exist, read from the error, in lower case."""
     kind: RecordKind | None = None
     """Profile ``reference-2026-9`` only."""
@@ -71,7 +69,7 @@ class ToolCall(Envelope):
     type: Literal["tool_call"]
     tool: Name
     """Tool name (``gen_ai.tool.name``), taken literally."""
-    call_id: Id | None = None
+    call_id: CallId | None = None
     """``gen_ai.tool.call.id``: ties the outcome to its call."""
     disposition: Disposition = "executed"
     """``executed``: the runner goes on. ``refused``: the runner blocked it by itself. ``gated``:
@@ -88,7 +86,7 @@ class ToolOutcome(Envelope):
 
     type: Literal["tool_outcome"]
     tool: Name
-    call_id: Id | None = None
+    call_id: CallId | None = None
     executed: bool = True
     """False: the tool did not run (a veto). True on a gated call that was run all the same."""
     fp: OutcomeFingerprint | None = None

@@ -1,0 +1,92 @@
+"""Where a call is judged, and where it is known beforehand which calls would be refused."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+from loopstream.detect.base import Finding, Probe
+from loopstream.detect.limits import Limits
+from loopstream.detect.profiles import UNSEEN, Profile
+from loopstream.events.verdict import Level
+from loopstream.state.history import History
+from loopstream.state.run import Target
+
+Mutes = Sequence[bytes]
+
+
+def judge(
+    profile: Profile,
+    history: History,
+    limits: Limits,
+    tool: str,
+    signature: str,
+    *,
+    poll: bool,
+    mutes: Mutes = (),
+) -> Finding | None:
+    """The one finding that wins for a call: that of the first detector in order that speaks.
+
+    Args:
+        mutes: what an operator released (`mute_of`); findings about it are passed over.
+    """
+    if not limits.enabled or profile.quiet(history, limits, signature):
+        return None
+    stuck = profile.stuck(history, tool, signature)
+    call = history.calls.get(signature)
+    probe = Probe(tool, signature, poll, history, limits, call, stuck.count, stuck.outcome)
+    for detector in profile.detectors:
+        finding = detector.find(probe)
+        if finding is not None and not (mutes and mute_of(finding.subject) in mutes):
+            return profile.annotate(probe, finding)
+    return None
+
+
+def forecast(
+    profile: Profile, history: History, limits: Limits, mutes: Mutes = ()
+) -> dict[Target, Finding]:
+    """The calls that would be judged critical if they came next, and by which finding.
+
+    Law: judging a call is critical exactly if one of the targets covers it.
+    """
+    standing: dict[Target, Finding] = {}
+    if not limits.enabled:
+        return standing
+    for signature in profile.endangered(history, limits):
+        finding = _critical(profile, history, limits, signature, mutes)
+        if finding is not None:
+            standing[Target(signature=signature)] = finding
+    for tool in profile.endangered_tools(history, limits):
+        finding = judge(profile, history, limits, tool, UNSEEN, poll=False, mutes=mutes)
+        if finding is not None and finding.level is Level.CRITICAL:
+            standing[_tool_target(profile, history, limits, tool, finding, mutes)] = finding
+    return standing
+
+
+def mute_of(subject: str) -> bytes:
+    """What is remembered of a released subject: 16 bytes."""
+    return hashlib.sha256(subject.encode("utf-8", "surrogatepass")).digest()[:16]
+
+
+def _critical(
+    profile: Profile, history: History, limits: Limits, signature: str, mutes: Mutes
+) -> Finding | None:
+    call = history.calls[signature]
+    finding = judge(profile, history, limits, call.tool, signature, poll=call.poll, mutes=mutes)
+    return finding if finding is not None and finding.level is Level.CRITICAL else None
+
+
+def _tool_target(
+    profile: Profile,
+    history: History,
+    limits: Limits,
+    tool: str,
+    finding: Finding,
+    mutes: Mutes,
+) -> Target:
+    """The whole tool where the rule says so, else all of it but the calls that would pass."""
+    if finding.target.tool is not None:
+        return finding.target
+    seen: Iterable[str] = (call.signature for call in history.calls.values() if call.tool == tool)
+    spared = (s for s in seen if _critical(profile, history, limits, s, mutes) is None)
+    return Target(tool=tool, exclude=tuple(sorted(spared)))

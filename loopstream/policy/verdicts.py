@@ -1,0 +1,172 @@
+"""From a decision to the published verdict: its id, its texts, its evidence."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+from loopstream.detect.base import Finding
+from loopstream.detect.limits import Limits
+from loopstream.events import RunEvent, verdict
+from loopstream.events.verdict import Action, Evidence, Level, Verdict
+from loopstream.policy.deployment import Deployment
+from loopstream.state.history import History
+from loopstream.state.run import RunState, Standing, Target
+
+_COUNTED: Final = 8
+_LOOKED_AT: Final = 64
+_MAX_KEY: Final = 4096
+_MAX_EXCLUDED: Final = 1024
+_MAX_CALL_ID: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where an event stands in the log; times in milliseconds."""
+
+    partition: int
+    offset: int
+    index: int
+    append_time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """What caused a decision: the event's id and times, and whose call it was."""
+
+    id: str
+    time: int
+    position: Position
+    call_id: str | None = None
+    traceparent: str | None = None
+
+    @classmethod
+    def of(cls, event: RunEvent, position: Position) -> Trigger:
+        """An event without an id is named by its place, so replay names it alike."""
+        place = position
+        name = event.id or f"{place.partition}-{place.offset}-{place.index}"
+        call_id = getattr(event, "call_id", None)
+        if call_id is not None and len(call_id) > _MAX_CALL_ID:
+            call_id = None
+        return cls(name, event.time, position, call_id, event.traceparent)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One thing to be said about a run, before it is published."""
+
+    action: Action
+    level: Level
+    standing: Standing
+    reason: str
+    target: Target | None = None
+
+    @classmethod
+    def on(cls, action: Action, finding: Finding, reason: str) -> Decision:
+        """A decision made of a finding."""
+        return cls(action, finding.level, standing_of(finding), reason, finding.target)
+
+
+def standing_of(finding: Finding) -> Standing:
+    """What is remembered of a block or abort while it stands."""
+    return Standing(
+        finding.detector.value,
+        finding.count,
+        finding.threshold,
+        finding.key,
+        finding.tool,
+        finding.paired_tool,
+    )
+
+
+def verdict_id(prefix: str, scope: str, trigger: str, decision: Decision) -> str:
+    """32 hexadecimal digits; equal events give equal ids, live or replayed, in any framing.
+
+    A JSON-free, length-prefixed text is hashed, so that no two different tuples collide.
+    """
+    parts = (
+        prefix,
+        scope,
+        trigger,
+        decision.standing.detector,
+        decision.action.value,
+        decision.standing.key,
+    )
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(4, "big"))
+        digest.update(data)
+    return digest.hexdigest()[:32]
+
+
+def publish(
+    deployment: Deployment,
+    state: RunState,
+    limits: Limits,
+    trigger: Trigger,
+    decision: Decision,
+) -> Verdict:
+    """Number a decision within its run and make the verdict of it; changes ``state``."""
+    state.verdict_seq += 1
+    standing, position = decision.standing, trigger.position
+    state.last_verdict = (
+        decision.action.value,
+        standing.detector,
+        standing.count,
+        decision.reason,
+        trigger.time,
+    )
+    target = decision.target
+    return Verdict(
+        id=verdict_id(deployment.prefix, state.scope, trigger.id, decision),
+        seq=state.verdict_seq,
+        scope=state.scope,
+        run=state.run,
+        agent=state.agent,
+        session=state.session,
+        runner=state.runner,
+        action=decision.action,
+        level=decision.level,
+        detector=standing.detector,
+        count=standing.count,
+        threshold=standing.threshold,
+        tool=standing.tool,
+        call_id=trigger.call_id if decision.action is Action.ANSWER else None,
+        applies_to=() if target is None else (_wire_target(target),),
+        paired_tool=standing.paired_tool,
+        key=standing.key[:_MAX_KEY],
+        reason=decision.reason,
+        evidence=Evidence(
+            event=trigger.id,
+            partition=position.partition,
+            offset=position.offset,
+            counted=_counted(state.history, target),
+        ),
+        mode=deployment.mode,
+        profile=deployment.profile,
+        settings=limits.digest,
+        event_time=trigger.time,
+        append_time=position.append_time,
+        traceparent=trigger.traceparent,
+    )
+
+
+def _wire_target(target: Target) -> verdict.Target:
+    return verdict.Target(
+        signature=target.signature, tool=target.tool, exclude=target.exclude[:_MAX_EXCLUDED]
+    )
+
+
+def _counted(history: History, target: Target | None) -> tuple[int, ...]:
+    """Offsets of the newest few records that a target covers, oldest first."""
+    if target is None:
+        return ()
+    offsets: list[int] = []
+    for looked_at, record in enumerate(reversed(history.records)):
+        if looked_at == _LOOKED_AT or len(offsets) == _COUNTED:
+            break
+        if target.covers(record.call.tool, record.call.signature):
+            offsets.append(record.offset)
+    return tuple(reversed(offsets))

@@ -1,0 +1,110 @@
+"""The state of one run: everything that decides its next verdict, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from loopstream.state.guard import Guard
+from loopstream.state.history import History
+
+THROTTLE_KEYS: Final = 256
+REMEMBERED_IDS: Final = 64
+# Nothing applied yet.
+NO_OFFSET: Final = -1
+
+
+class Target(NamedTuple):
+    """Which calls a standing block covers: one signature, or a tool but for some signatures."""
+
+    signature: str | None = None
+    tool: str | None = None
+    exclude: tuple[str, ...] = ()
+
+    def covers(self, tool: str, signature: str) -> bool:
+        """Whether a call falls under this target."""
+        if self.signature is not None:
+            return self.signature == signature
+        return self.tool == tool and signature not in self.exclude
+
+
+class Standing(NamedTuple):
+    """A block or abort in force, as it was announced: enough to announce it again."""
+
+    detector: str
+    count: int
+    threshold: int
+    key: str
+    tool: str | None
+    paired_tool: str | None = None
+
+
+class Totals:
+    """What a run has seen so far; shown to people, never judged by."""
+
+    __slots__ = ("blocks", "calls", "gaps", "lost", "outcomes", "refused", "warnings")
+
+    def __init__(self) -> None:
+        self.calls = self.outcomes = self.refused = 0
+        self.warnings = self.blocks = 0
+        self.gaps = self.lost = 0
+
+
+class RunState:
+    """One run scope. Bounded: rings and counters only; `state.pack` turns it into a row."""
+
+    __slots__ = (
+        "aborted",
+        "agent",
+        "appended",
+        "ended",
+        "epoch",
+        "guard",
+        "history",
+        "key_id",
+        "last_event",
+        "last_verdict",
+        "mutes",
+        "offset",
+        "partition",
+        "recent_ids",
+        "run",
+        "runner",
+        "scope",
+        "seq",
+        "session",
+        "settings",
+        "standing",
+        "throttle",
+        "totals",
+        "verdict_seq",
+    )
+
+    def __init__(self, scope: str, partition: int) -> None:
+        self.scope = scope
+        self.partition = partition
+        self.offset = NO_OFFSET
+        self.appended = 0
+        self.ended: int | None = None
+        self.last_event = 0
+        # Identity, bound by the first event that names it.
+        self.run: str | None = None
+        self.agent: str | None = None
+        self.session: str | None = None
+        self.runner: str | None = None
+        self.key_id: str | None = None
+        # Duplicates: a runner's own numbering, or the ids seen last.
+        self.epoch = -1
+        self.seq = -1
+        self.recent_ids: list[bytes] = []
+        # What is counted and decided.
+        self.history = History()
+        self.guard = Guard()
+        self.settings = ""
+        self.throttle: dict[bytes, int] = {}
+        self.standing: dict[Target, Standing] = {}
+        self.mutes: list[bytes] = []
+        self.aborted: Standing | None = None
+        self.verdict_seq = 0
+        self.totals = Totals()
+        # (action, detector, count, reason, event time) of the newest verdict, for people.
+        self.last_verdict: tuple[str, str, int, str, int] | None = None
