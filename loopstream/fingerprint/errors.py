@@ -6,13 +6,14 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from loopstream.events.text import JS_WHITE_SPACE
 from loopstream.fingerprint.numeral import is_number, number_text
-from loopstream.fingerprint.text import ASCII_NO_CASE, JS_SPACE
+from loopstream.fingerprint.text import ASCII_NO_CASE
 
 _NAME: Final = r"([a-z0-9_.-]+)"
-_UNKNOWN: Final = re.compile(rf"unknown tool[:{JS_SPACE}]+['\"]?{_NAME}", ASCII_NO_CASE)
+_UNKNOWN: Final = re.compile(rf"unknown tool[:{JS_WHITE_SPACE}]+['\"]?{_NAME}", ASCII_NO_CASE)
 _NOT_FOUND: Final = re.compile(
-    rf"tool[{JS_SPACE}]+['\"]?{_NAME}['\"]?[{JS_SPACE}]+(?:not found|is not available)",
+    rf"tool[{JS_WHITE_SPACE}]+['\"]?{_NAME}['\"]?[{JS_WHITE_SPACE}]+(?:not found|is not available)",
     ASCII_NO_CASE,
 )
 

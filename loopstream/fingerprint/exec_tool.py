@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from loopstream.events.text import trim
 from loopstream.fingerprint.numeral import is_number
 from loopstream.fingerprint.results import Reading
-from loopstream.fingerprint.text import js_trim
 
-FINISHED: Final = ("completed", "failed")
+_FINISHED: Final = ("completed", "failed")
 _APPROVAL: Final = ("approval-pending", "approval-unavailable")
 
 
@@ -21,7 +21,7 @@ def exec_outcome(reading: Reading) -> dict[str, Any] | None:
     status = details.get("status")
     if status == "running":
         return {"status": status, "tail": _string_or(details.get("tail"), "")}
-    if status in FINISHED:
+    if status in _FINISHED:
         return _finished(reading)
     if status in _APPROVAL:
         return _approval(details)
@@ -41,7 +41,7 @@ def _finished(reading: Reading) -> dict[str, Any]:
 
 def _output(reading: Reading) -> str:
     aggregated = reading.details.get("aggregated")
-    trimmed = js_trim(aggregated) if isinstance(aggregated, str) else ""
+    trimmed = trim(aggregated) if isinstance(aggregated, str) else ""
     return trimmed or reading.text
 
 

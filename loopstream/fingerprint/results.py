@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from loopstream.fingerprint.text import js_trim
+from loopstream.events.text import trim
 
 # The result that a runner gives in place of a call which it refused as part of a loop.
 _VETO_STATUS: Final = "blocked"
@@ -29,7 +29,7 @@ def read_result(result: dict[str, Any]) -> Reading:
     details = result.get("details")
     content = result.get("content")
     lines = _texts(content) if isinstance(content, list) else ()
-    return Reading(details if isinstance(details, dict) else {}, js_trim("\n".join(lines)))
+    return Reading(details if isinstance(details, dict) else {}, trim("\n".join(lines)))
 
 
 def is_loop_veto(details: dict[str, Any]) -> bool:

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
+from loopstream.events.text import trim
 from loopstream.fingerprint.canonical import MISSING
 from loopstream.fingerprint.errors import unknown_tool
 from loopstream.fingerprint.outcomes import fingerprint_outcome
-from loopstream.fingerprint.text import js_trim
 
 TRIMMED = {
     *(0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x20, 0xA0, 0x1680),
@@ -19,12 +19,12 @@ TRIMMED = {
 
 
 def test_trim_takes_javascripts_white_space_and_nothing_else() -> None:
-    taken = {code for code in range(sys.maxunicode + 1) if not js_trim(chr(code))}
+    taken = {code for code in range(sys.maxunicode + 1) if not trim(chr(code))}
     assert taken == TRIMMED
 
 
 def test_trim_leaves_the_inside_alone() -> None:
-    assert js_trim("\ufeff\u00a0 a \u3000 b\x85\u2029") == "a \u3000 b\x85"
+    assert trim("\ufeff\u00a0 a \u3000 b\x85\u2029") == "a \u3000 b\x85"
 
 
 @pytest.mark.parametrize(
