@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from loopstream.config import Settings, load
+from loopstream.errors import SettingsError
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("LOOPSTREAM_BOOTSTRAP", "LOOPSTREAM_PREFIX", "LOOPSTREAM_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def toml(text: str) -> Path:
+    path = Path("loopstream.toml")
+    path.write_text(text)
+    return path
+
+
+def test_defaults_stand_where_nothing_is_said() -> None:
+    loaded = load()
+    assert loaded.settings.bootstrap == "localhost:9092"
+    assert {origin for _, _, origin in loaded.rows()} == {"default"}
+
+
+def test_command_line_beats_environment_beats_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    toml('prefix = "file"\nbootstrap = "file:1"\n\n[worker]\nstore = "rocksdb"\nstandby = 1\n')
+    monkeypatch.setenv("LOOPSTREAM_PREFIX", "env")
+    monkeypatch.setenv("LOOPSTREAM_BOOTSTRAP", "env:2")
+    monkeypatch.setenv("LOOPSTREAM_WORKER__STANDBY", "2")
+    loaded = load({"prefix": "cli", "bootstrap": None})
+    assert loaded.settings.prefix == "cli"
+    assert loaded.settings.bootstrap == "env:2"
+    assert loaded.settings.worker.standby == 2
+    assert loaded.settings.worker.store == "rocksdb"
+    assert loaded.origins["prefix"] == "command line (prefix)"
+    assert loaded.origins["bootstrap"] == "environment LOOPSTREAM_BOOTSTRAP"
+    assert loaded.origins["worker.standby"] == "environment LOOPSTREAM_WORKER__STANDBY"
+    assert loaded.origins["worker.store"] == "loopstream.toml:5"
+    assert "worker.datadir" not in loaded.origins
+
+
+def test_an_inline_table_or_json_text_is_the_origin_of_its_values(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    toml('# first\nlog = { level = "debug" }\n')
+    monkeypatch.setenv("LOOPSTREAM_WORKER", '{"store": "rocksdb"}')
+    loaded = load()
+    assert loaded.settings.log.level == "debug"
+    assert loaded.origins["log.level"] == "loopstream.toml:2"
+    assert loaded.origins["worker.store"] == "environment LOOPSTREAM_WORKER"
+
+
+def test_a_file_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("other.toml").write_text('prefix = "other"')
+    Path("third.toml").write_text('prefix = "third"')
+    monkeypatch.setenv("LOOPSTREAM_CONFIG", "other.toml")
+    assert load().settings.prefix == "other"
+    assert load(file=Path("third.toml")).settings.prefix == "third"
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "message"),
+    [
+        ("\n[worker]\nstroe = 1\n", "loopstream.toml:3", "worker.stroe is no setting."),
+        ("[wrker]\nstore = 1\n", "loopstream.toml:2", "wrker is no setting."),
+        ("prefxi = 1\n", "loopstream.toml:1", "prefxi is no setting."),
+        ("prefix = 'a b'\n", "loopstream.toml:1", "prefix: String should match pattern"),
+        ("bootstrap = 'nowhere'\n", "loopstream.toml:1", "bootstrap: String should match"),
+        ("a = \n", "loopstream.toml:1", "is not TOML"),
+        ("[security]\nprotocol='SASL_SSL'\n", "loopstream.toml:2", "security: username and"),
+        ("[tenant_key]\nid='k'\n", "loopstream.toml:2", "tenant_key: a key is an id with"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_file_and_line(text: str, where: str, message: str) -> None:
+    toml(text)
+    with pytest.raises(SettingsError) as caught:
+        load()
+    assert caught.value.where == where
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize("name", ["LOOPSTREAM_BOTSTRAP", "LOOPSTREAM_WORKER__STROE"])
+def test_an_unknown_variable_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "1")
+    with pytest.raises(SettingsError, match="is no setting") as caught:
+        load()
+    assert caught.value.where == f"environment {name}"
+
+
+def test_a_missing_file_that_was_named_is_an_error() -> None:
+    with pytest.raises(SettingsError, match=r"can't be read"):
+        load(file=Path("absent.toml"))
+
+
+def test_an_unknown_key_of_the_command_line_is_refused() -> None:
+    with pytest.raises(SettingsError) as caught:
+        load({"worker.stroe": "1"})
+    assert caught.value.where == "command line (worker.stroe)"
+
+
+def test_secrets_show_in_no_row_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOOPSTREAM_SECURITY__PASSWORD", "hunter2")
+    monkeypatch.setenv("LOOPSTREAM_SECURITY__USERNAME", "me")
+    rows = list(load().rows())
+    assert ("security.password", "**********", "environment LOOPSTREAM_SECURITY__PASSWORD") in rows
+    assert "hunter2" not in str(rows)
+    assert "hunter2" not in repr(load().settings)
+    monkeypatch.setenv("LOOPSTREAM_SECURITY__PROTOCOL", "hunter2")
+    with pytest.raises(SettingsError) as caught:
+        load()
+    assert "hunter2" not in str(caught.value)
+
+
+def test_settings_by_themselves_look_at_no_source_that_is_not_named() -> None:
+    toml('prefix = "file"')
+    assert Settings(prefix="x").prefix == "x"
+    assert Settings().prefix == "loopstream"
+
+
+def test_every_setting_is_explained_or_plain() -> None:
+    for name, field in Settings.model_fields.items():
+        assert field.description or name in {
+            "topics",
+            "security",
+            "worker",
+            "deployment",
+            "tenant_key",
+            "log",
+        }
