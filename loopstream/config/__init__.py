@@ -15,7 +15,6 @@ from loopstream.config.tree import (
     SecuritySettings,
     Settings,
     TenantKeySettings,
-    TopicSettings,
     WorkerSettings,
 )
 
@@ -28,7 +27,6 @@ __all__ = [
     "SecuritySettings",
     "Settings",
     "TenantKeySettings",
-    "TopicSettings",
     "WorkerSettings",
     "load",
     "read_blocks",

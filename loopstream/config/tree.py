@@ -1,25 +1,27 @@
 """The tree of process settings: names, types, bounds and defaults, and nothing else.
 
-Durations are seconds unless a name says otherwise. Field descriptions are the documentation that
-``loopstream config show`` and the reference page print.
+Times are seconds (``_s``). The texts below the fields are what ``loopstream config show`` prints.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from loopstream.policy.deployment import Announce, Mode, Profile
+from loopstream.wire.connection import Connection, SaslMechanism, SecurityProtocol
+from loopstream.wire.verdicts import Format
 
 ENV_PREFIX: Final = "LOOPSTREAM_"
 ENV_DELIMITER: Final = "__"
 
 Seconds = Annotated[float, Field(gt=0, le=30 * 24 * 3600)]
-Days = Annotated[float, Field(gt=0, le=3650)]
-Partitions = Annotated[int, Field(ge=1, le=1024)]
+Many = Annotated[int, Field(ge=1, le=10_000_000)]
+Servers = Annotated[str, Field(pattern=r"^[^\s,]+:\d{1,5}(,[^\s,]+:\d{1,5})*$")]
+Prefix = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
 
 
 class _Section(BaseModel):
@@ -31,100 +33,128 @@ class _Section(BaseModel):
 
 
 class SecuritySettings(_Section):
-    """How to talk to a secured cluster. Names follow kafka-python's."""
+    """How to talk to a secured cluster."""
 
-    protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    protocol: SecurityProtocol = "PLAINTEXT"
     """Security protocol of the brokers' listener."""
-    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "SCRAM-SHA-512"
-    """SASL mechanism, where the protocol is a SASL one."""
+    mechanism: SaslMechanism | None = None
+    """How to log in, where the protocol is a SASL one."""
     username: str | None = None
+    """For PLAIN and SCRAM."""
     password: SecretStr | None = None
+    """For PLAIN and SCRAM."""
+    token_file: Path | None = None
+    """For OAUTHBEARER: file that holds the token of the moment."""
     cafile: Path | None = None
-    """Certificate authorities to trust, PEM; absent: the system's."""
+    """Authorities that the brokers' certificates must come from, PEM; unset: the system's."""
     certfile: Path | None = None
-    """Client certificate, PEM (mutual TLS)."""
+    """The client's own certificate, PEM, where brokers ask for one."""
     keyfile: Path | None = None
+    """The client's private key, PEM."""
+    key_password: SecretStr | None = None
+    """Opens the private key."""
     check_hostname: bool = True
+    """Whether a broker's certificate must name the broker's host."""
 
     @model_validator(mode="after")
-    def _complete(self) -> SecuritySettings:
-        if self.protocol.startswith("SASL") and not (self.username and self.password):
-            msg = "username and password are needed by SASL"
-            raise ValueError(msg)
+    def _fits(self) -> Self:
+        self.connection(("localhost:9092",))
         return self
 
+    def connection(self, bootstrap: tuple[str, ...]) -> Connection:
+        """These settings, and which brokers to ask first, as clients take them.
 
-class TopicSettings(_Section):
-    """What ``topics create`` gives the topics."""
-
-    partitions: Partitions = 4
-    """Of the events, verdicts and run topics alike. It can't be changed later."""
-    replication_factor: Annotated[int, Field(ge=1, le=15)] = 1
-    events_retention_days: Days = 7
-    verdicts_retention_days: Days = 30
-    dead_letters_retention_days: Days = 7
+        Raises:
+            ValueError: the settings contradict each other.
+        """
+        try:
+            return Connection(
+                bootstrap=bootstrap,
+                security_protocol=self.protocol,
+                sasl_mechanism=self.mechanism,
+                sasl_username=self.username,
+                sasl_password=self.password,
+                sasl_token_file=self.token_file,
+                ssl_cafile=self.cafile,
+                ssl_certfile=self.certfile,
+                ssl_keyfile=self.keyfile,
+                ssl_password=self.key_password,
+                ssl_check_hostname=self.check_hostname,
+            )
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            raise ValueError(first["msg"].removeprefix("Value error, ")) from None
 
 
 class WorkerSettings(_Section):
-    """The stream processor."""
+    """One worker process. Nothing here changes a verdict."""
 
-    checkpoint_interval: Seconds = 2.0
-    """Between checkpoints: longer means fewer changelog bytes and a longer replay after a crash."""
-    session_timeout: Seconds = 15.0
-    """Without a heartbeat for so long, a worker's partitions go to another."""
-    stall_timeout: Seconds = 60.0
-    """With lag but no progress for so long, the worker exits for its supervisor to restart it."""
-    instance_id: Annotated[str, Field(max_length=128)] | None = None
-    """Static group membership: a restart under the same id within the session timeout moves no
-    partitions."""
-    standby: Annotated[int, Field(ge=0, le=3)] = 0
-    """Standby replicas of the run table."""
-    store: Literal["memory", "rocksdb"] = "memory"
-    """Where run rows are kept between checkpoints; the changelog topic holds them in any case."""
-    datadir: Path | None = None
-    """Directory of the store; absent: a new one under the system's temporary directory."""
-    metrics_host: str = "127.0.0.1"
+    checkpoint_interval_s: Seconds = 0.5
+    """Longest time between checkpoints: changelog volume against replay after a crash."""
+    max_dirty_rows: Many = 20_000
+    """Changed rows at which a checkpoint starts early."""
+    max_live_runs: Many = 100_000
+    """Unpacked run states kept in memory per partition."""
+    session_timeout_s: Seconds = 15.0
+    """Silence after which the group takes a worker's partitions away."""
+    progress_timeout_s: Seconds = 120.0
+    """Time with lag but no progress after which a worker exits, to be restarted."""
+    instance_id: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+    """Static membership: a worker that comes back under the same id keeps its partitions."""
+    standby_replicas: Annotated[int, Field(ge=0, le=3)] = 0
+    """Workers that follow a partition's changelog without owning it."""
+    store: Literal["memory", "rocksdict"] = "memory"
+    """Where rows are kept; the changelog holds them in any case."""
+    datadir: Path = Path("loopstream-data")
+    """Folder of the durable store; one worker each."""
+    verdict_format: Format = "msgpack"
+    """Form of the verdicts on the topic."""
     metrics_port: Annotated[int, Field(ge=0, le=65535)] | None = None
-    """Serve metrics and health here; 0 lets the system choose a port; absent: do not serve."""
+    """Port of the metrics on the loopback interface; unset: none is opened."""
 
 
 class DeploymentSettings(_Section):
-    """What all workers of a prefix must share: it is pinned in the events topic."""
+    """What all workers of a prefix must share: it decides verdicts, and is pinned in the events."""
 
     profile: Profile = "documented"
+    """Rules to judge by."""
     announce: Announce = "first"
+    """When a warning is published: at once and then each further ten, or as the reference does."""
     mode: Mode = "enforce"
-    idle: Seconds = 24 * 3600
+    """``shadow``: verdicts are published, and never acted on."""
+    idle_s: Seconds = 24 * 3600
     """A run without events for longer is forgotten."""
-    grace: Seconds = 15 * 60
-    """An ended run is forgotten after this."""
+    grace_s: Seconds = 15 * 60
+    """So is one this long after its end."""
     capture: Literal["digests", "preview", "full"] = "digests"
     """How much of arguments and results events and dead letters may carry."""
 
 
 class TenantKeySettings(_Section):
-    """The key of the HMAC fingerprints; only for workers that read raw events under a key."""
+    """The key of HMAC fingerprints."""
 
     id: Annotated[str, Field(min_length=1, max_length=128)] | None = None
     """Name of the key, as in the events' ``key_id``."""
     secret: SecretStr | None = None
+    """The key itself; better kept in a file."""
     file: Path | None = None
-    """File that holds the secret (all its bytes but one last newline)."""
+    """File that holds the key: all its bytes but a last newline."""
 
     @model_validator(mode="after")
-    def _complete(self) -> TenantKeySettings:
+    def _complete(self) -> Self:
         given = (self.secret is not None) + (self.file is not None)
         if given != (self.id is not None):
-            msg = "a key is an id with either a secret or a file"
-            raise ValueError(msg)
+            raise ValueError("a key is an id with either a secret or a file")
         return self
 
 
 class LogSettings(_Section):
     """What goes to stderr."""
 
-    level: Literal["debug", "info", "warning", "error"] = "info"
+    level: Literal["debug", "info", "warning", "error"] = "warning"
+    """Lowest level that is shown."""
     format: Literal["text", "json"] = "text"
+    """For people, or one JSON object a line."""
 
 
 class Settings(BaseSettings):
@@ -140,17 +170,23 @@ class Settings(BaseSettings):
         use_attribute_docstrings=True,
     )
 
-    bootstrap: Annotated[str, Field(pattern=r"^[^\s,]+:\d{1,5}(,[^\s,]+:\d{1,5})*$")] = (
-        "localhost:9092"
-    )
-    """Brokers to ask first: ``host:port[,host:port…]``."""
-    prefix: Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")] = "loopstream"
+    bootstrap: Servers = "localhost:9092"
+    """Brokers to ask first: ``host:port[,host:port...]``."""
+    prefix: Prefix = "loopstream"
     """Begin of all topic names; one prefix is one tenant."""
-    timeout: Seconds = 10.0
+    partitions: Annotated[int, Field(ge=1, le=1024)] = 4
+    """Of the topics that ``topics create`` makes. It can't be changed later."""
+    replication_factor: Annotated[int, Field(ge=1, le=15)] = 1
+    """Copies of each partition on different brokers."""
+    timeout_s: Annotated[float, Field(gt=0, le=60)] = 10.0
     """How long a command waits for Kafka before it gives up."""
-    topics: TopicSettings = TopicSettings()
     security: SecuritySettings = SecuritySettings()
     worker: WorkerSettings = WorkerSettings()
     deployment: DeploymentSettings = DeploymentSettings()
     tenant_key: TenantKeySettings = TenantKeySettings()
     log: LogSettings = LogSettings()
+
+    @property
+    def connection(self) -> Connection:
+        """How to reach Kafka."""
+        return self.security.connection(tuple(self.bootstrap.split(",")))

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from loopstream.config import Settings, load
 from loopstream.errors import SettingsError
@@ -28,18 +29,23 @@ def test_defaults_stand_where_nothing_is_said() -> None:
 
 
 def test_command_line_beats_environment_beats_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    toml('prefix = "file"\nbootstrap = "file:1"\n\n[worker]\nstore = "rocksdb"\nstandby = 1\n')
+    toml(
+        'prefix = "file"\nbootstrap = "file:1"\n\n[worker]\nstore = "rocksdict"\nstandby_replicas=1\n'
+    )
     monkeypatch.setenv("LOOPSTREAM_PREFIX", "env")
     monkeypatch.setenv("LOOPSTREAM_BOOTSTRAP", "env:2")
-    monkeypatch.setenv("LOOPSTREAM_WORKER__STANDBY", "2")
+    monkeypatch.setenv("LOOPSTREAM_WORKER__STANDBY_REPLICAS", "2")
     loaded = load({"prefix": "cli", "bootstrap": None})
     assert loaded.settings.prefix == "cli"
     assert loaded.settings.bootstrap == "env:2"
-    assert loaded.settings.worker.standby == 2
-    assert loaded.settings.worker.store == "rocksdb"
+    assert loaded.settings.worker.standby_replicas == 2
+    assert loaded.settings.worker.store == "rocksdict"
     assert loaded.origins["prefix"] == "command line (prefix)"
     assert loaded.origins["bootstrap"] == "environment LOOPSTREAM_BOOTSTRAP"
-    assert loaded.origins["worker.standby"] == "environment LOOPSTREAM_WORKER__STANDBY"
+    assert (
+        loaded.origins["worker.standby_replicas"]
+        == "environment LOOPSTREAM_WORKER__STANDBY_REPLICAS"
+    )
     assert loaded.origins["worker.store"] == "loopstream.toml:5"
     assert "worker.datadir" not in loaded.origins
 
@@ -48,7 +54,7 @@ def test_an_inline_table_or_json_text_is_the_origin_of_its_values(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     toml('# first\nlog = { level = "debug" }\n')
-    monkeypatch.setenv("LOOPSTREAM_WORKER", '{"store": "rocksdb"}')
+    monkeypatch.setenv("LOOPSTREAM_WORKER", '{"store": "rocksdict"}')
     loaded = load()
     assert loaded.settings.log.level == "debug"
     assert loaded.origins["log.level"] == "loopstream.toml:2"
@@ -72,7 +78,7 @@ def test_a_file_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
         ("prefix = 'a b'\n", "loopstream.toml:1", "prefix: String should match pattern"),
         ("bootstrap = 'nowhere'\n", "loopstream.toml:1", "bootstrap: String should match"),
         ("a = \n", "loopstream.toml:1", "is not TOML"),
-        ("[security]\nprotocol='SASL_SSL'\n", "loopstream.toml:2", "security: username and"),
+        ("[security]\nprotocol='SASL_SSL'\n", "loopstream.toml:2", "security: sasl_mechanism and"),
         ("[tenant_key]\nid='k'\n", "loopstream.toml:2", "tenant_key: a key is an id with"),
     ],
 )
@@ -122,13 +128,32 @@ def test_settings_by_themselves_look_at_no_source_that_is_not_named() -> None:
     assert Settings().prefix == "loopstream"
 
 
-def test_every_setting_is_explained_or_plain() -> None:
-    for name, field in Settings.model_fields.items():
-        assert field.description or name in {
-            "topics",
-            "security",
-            "worker",
-            "deployment",
-            "tenant_key",
-            "log",
-        }
+def test_every_setting_is_explained() -> None:
+    def unexplained(section: type[BaseModel]) -> list[str]:
+        found = []
+        for name, field in section.model_fields.items():
+            kind = field.annotation
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                found += unexplained(kind)
+            elif not field.description:
+                found.append(name)
+        return found
+
+    assert unexplained(Settings) == []
+
+
+def test_the_connection_is_that_of_the_security_section() -> None:
+    toml("""
+        bootstrap = "a:1,b:2"
+        [security]
+        protocol = "SASL_SSL"
+        mechanism = "SCRAM-SHA-512"
+        username = "me"
+        password = "hunter2"
+        cafile = "ca.pem"
+    """)
+    kwargs = load().settings.connection.for_kafka_python()
+    assert kwargs["bootstrap_servers"] == ["a:1", "b:2"]
+    assert kwargs["security_protocol"] == "SASL_SSL"
+    assert kwargs["sasl_plain_password"] == "hunter2"
+    assert kwargs["ssl_cafile"] == "ca.pem"
