@@ -6,20 +6,17 @@ Pure: no clock, no IO, no chance. The same events give the same verdicts, byte f
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from loopstream.detect.base import DetectorName, Finding
 from loopstream.detect.judge import forecast, judge, mute_of
 from loopstream.detect.limits import Limits
-from loopstream.detect.profiles import PROFILES
+from loopstream.detect.profiles import PROFILES, Profile
 from loopstream.events import (
     Action,
-    CallDigests,
     Compaction,
     EventsLost,
     Level,
-    OutcomeDigests,
     RunEnded,
     RunEvent,
     RunStarted,
@@ -28,47 +25,81 @@ from loopstream.events import (
     Verdict,
 )
 from loopstream.events.text import short_name
+from loopstream.events.tool import CallDigests, OutcomeDigests
 from loopstream.fingerprint.calls import signature as signature_of
 from loopstream.fingerprint.outcomes import OutcomeKind, result_text
 from loopstream.policy.deployment import Deployment
 from loopstream.policy.reasons import reason_of
 from loopstream.policy.throttle import announce
 from loopstream.policy.verdicts import Decision, Position, Trigger, publish, standing_of
-from loopstream.state.guard import Guard, Observation
+from loopstream.state.guard import IDLE, Guard, Observation
 from loopstream.state.history import History, Settlement
 from loopstream.state.run import RunState, Standing, Target
 
 # A name this short can't be over 128 bytes.
 _SURELY_SHORT: Final = 32
 _MAX_MUTES: Final = 64
-NO_FINDING: Final = "none"
+_VETO: Final = OutcomeKind.VETO.value
+_RELEASED: Final = "What was refused may be tried again: the pattern no longer holds."
+OPERATOR: Final = "operator"
 
 
 class Retention(Protocol):
     """Who evicts when a history has grown."""
 
-    def __call__(self, history: History, size: int, grown: bool) -> None:
+    def __call__(self, history: History, size: int, *, grown: bool) -> None:
         """Evict what is over ``size``; ``grown`` tells whether a record was just appended."""
         ...
 
 
-def retain_per_run(history: History, size: int, grown: bool) -> None:
+def retain_per_run(history: History, size: int, *, grown: bool) -> None:  # noqa: ARG001 - protocol
     """A run evicts its own records (the reference shares one list among a session's runs)."""
     while len(history) > size:
         history.evict_oldest()
 
 
-@dataclass(slots=True)
 class Step:
-    """What one event came to."""
+    """What one event came to.
 
-    judgement: Finding | None = None
-    announced: bool = False
-    """A warning that its throttle let through."""
-    guard: Observation | None = None
-    recorded: bool = False
-    """An outcome that was entered into the history."""
-    verdicts: list[Verdict] = field(default_factory=list)
+    Attributes:
+        judgement: the finding that won for a call, if any.
+        announced: a warning that its throttle let through.
+        guard: what the post-compaction guard said of a recorded outcome.
+        recorded: an outcome was entered into the history.
+        verdicts: what is to be published, in order.
+    """
+
+    __slots__ = (
+        "_at",
+        "_event",
+        "_trigger",
+        "announced",
+        "guard",
+        "judgement",
+        "limits",
+        "recorded",
+        "state",
+        "verdicts",
+    )
+
+    def __init__(self, state: RunState, limits: Limits, event: RunEvent, at: Position) -> None:
+        self.state = state
+        self.limits = limits
+        self.judgement: Finding | None = None
+        self.announced = False
+        self.guard: Observation = IDLE
+        self.recorded = False
+        self.verdicts: list[Verdict] = []
+        self._event = event
+        self._at = at
+        self._trigger: Trigger | None = None
+
+    @property
+    def trigger(self) -> Trigger:
+        """The event as the cause of verdicts; made only when there is something to say."""
+        if self._trigger is None:
+            self._trigger = Trigger.of(self._event, self._at)
+        return self._trigger
 
 
 class Engine:
@@ -81,182 +112,142 @@ class Engine:
 
     def __init__(self, deployment: Deployment, retain: Retention = retain_per_run) -> None:
         self.deployment = deployment
-        self.profile = PROFILES[deployment.profile]
-        self._digests = "reference" if deployment.profile != "documented" else "documented"
+        self.profile: Profile = PROFILES[deployment.profile]
+        self._documented = deployment.profile == "documented"
+        self._shadow = deployment.mode == "shadow"
         self._retain = retain
 
-    def digests(self, event: ToolCall | ToolOutcome) -> CallDigests | OutcomeDigests | None:
-        """The event's digests for this deployment's profile; None if it has none."""
+    def call_digests(self, event: ToolCall) -> CallDigests | None:
+        """A call's digests for this deployment's profile; None if it has none."""
         fp = event.fp
-        return None if fp is None else getattr(fp, self._digests)
+        if fp is None:
+            return None
+        return fp.documented if self._documented else fp.reference
+
+    def outcome_digests(self, event: ToolOutcome) -> OutcomeDigests | None:
+        """An outcome's digests for this deployment's profile; None if it has none."""
+        fp = event.fp
+        if fp is None:
+            return None
+        return fp.documented if self._documented else fp.reference
 
     def step(self, state: RunState, event: RunEvent, limits: Limits, at: Position) -> Step:
         """Fold one event into its run's state, in place.
 
         Args:
-            state: the run's state; its identity must match the event (`partition` checks).
+            state: the run's state; that the event belongs to it is checked before (partition.py).
             event: tool events must carry this profile's digests.
             limits: the settings in force for the run's agent.
             at: where the event stands in the log.
         """
-        step = Step()
-        state.history.watch(limits.critical)
-        match event:
-            case ToolCall():
-                self._call(step, state, event, limits, at)
-            case ToolOutcome():
-                self._outcome(step, state, event, limits, at)
-            case Compaction():
-                if event.succeeded and event.retried and limits.guard:
-                    state.guard.arm(limits.guard_window)
-            case RunStarted():
-                self._started(step, state, event, limits, at)
-            case RunEnded():
-                state.ended = at.append_time
-            case EventsLost():
-                state.totals.lost += event.count
+        step = Step(state, limits, event, at)
+        history = state.history
+        history.watch(limits.critical)
+        if isinstance(event, ToolCall):
+            self._call(step, event, at)
+        elif isinstance(event, ToolOutcome):
+            self._outcome(step, event, at)
+        elif isinstance(event, Compaction):
+            if event.succeeded and event.retried and limits.guard:
+                state.guard.arm(limits.guard_window)
+        elif isinstance(event, RunStarted):
+            self._started(step, event)
+        elif isinstance(event, RunEnded):
+            state.ended = at.append_time
+        else:
+            _lost(state, event)
         state.last_event = event.time
         if state.standing or not self.profile.calm(state.history, limits):
-            self._update_standing(step, state, limits, Trigger.of(event, at))
+            self._update_standing(step)
         return step
-
-    def refresh(self, state: RunState, limits: Limits, trigger: Trigger) -> list[Verdict]:
-        """Bring the standing blocks up to date after settings changed: blocks and releases."""
-        step = Step()
-        state.history.watch(limits.critical)
-        self._update_standing(step, state, limits, trigger)
-        return step.verdicts
-
-    def release(
-        self, state: RunState, limits: Limits, trigger: Trigger, reason: str
-    ) -> list[Verdict]:
-        """An operator lets the run go on: what is blocked now is muted until its result changes."""
-        step = Step()
-        state.history.watch(limits.critical)
-        for finding in forecast(self.profile, state.history, limits, state.mutes).values():
-            state.mutes.append(mute_of(finding.subject))
-        del state.mutes[:-_MAX_MUTES]
-        self._update_standing(step, state, limits, trigger)
-        if state.aborted is not None:
-            lifted, state.aborted = state.aborted, None
-            decision = Decision(Action.RELEASE, Level.NONE, lifted, reason)
-            self._publish(step, state, limits, trigger, decision)
-        return step.verdicts
-
-    def abort(
-        self, state: RunState, limits: Limits, trigger: Trigger, reason: str
-    ) -> list[Verdict]:
-        """An operator ends the run."""
-        step = Step()
-        if state.aborted is None:
-            state.aborted = Standing("operator", 0, 0, "operator:abort", None)
-            decision = Decision(Action.ABORT, Level.CRITICAL, state.aborted, reason)
-            self._publish(step, state, limits, trigger, decision)
-        return step.verdicts
 
     # -- calls -----------------------------------------------------------------------------
 
-    def _call(
-        self, step: Step, state: RunState, event: ToolCall, limits: Limits, at: Position
-    ) -> None:
-        digests = self.digests(event)
-        assert digests is not None, "partition refuses events without digests"
-        tool = _kept(event.tool)
+    def _call(self, step: Step, event: ToolCall, at: Position) -> None:
+        digests = self.call_digests(event)
+        if digests is None:
+            raise ValueError("a call without this profile's digests")
+        state, limits = step.state, step.limits
+        tool, disposition = _kept(event.tool), event.disposition
         signature = signature_of(tool, digests.args)
-        state.totals.calls += 1
+        history = state.history
         finding = judge(
             self.profile,
-            state.history,
+            history,
             limits,
             tool,
             signature,
             poll=digests.poll,
             mutes=state.mutes,
         )
-        critical = finding is not None and finding.level is Level.CRITICAL
-        disposition = "executed" if self.deployment.mode == "shadow" else event.disposition
+        if self._shadow:
+            disposition = "executed"
+        state.totals.calls += 1
         if disposition == "refused":
             state.totals.refused += 1
-        if disposition == "gated" or finding is not None:
-            self._speak(step, state, event, limits, at, finding, disposition)
-        enters = disposition == "executed" or (disposition == "gated" and not critical)
+        if finding is not None or disposition == "gated":
+            self._speak(step, event, finding, gated=disposition == "gated")
+        enters = disposition == "executed" or (disposition == "gated" and not _critical(finding))
         if enters and limits.entered:
             call_id = None if event.call_id is None else _kept(event.call_id)
-            state.history.enter(tool, signature, digests.poll, call_id, at.offset)
-            self._retain(state.history, limits.history_size, grown=True)
+            history.enter(tool, signature, digests.poll, call_id=call_id, offset=at.offset)
+            self._retain(history, limits.history_size, grown=True)
 
-    def _speak(
-        self,
-        step: Step,
-        state: RunState,
-        event: ToolCall,
-        limits: Limits,
-        at: Position,
-        finding: Finding | None,
-        disposition: str,
-    ) -> None:
+    def _speak(self, step: Step, event: ToolCall, finding: Finding | None, *, gated: bool) -> None:
         """Say what a judged call came to: an answer to a gate, else a block or a warning."""
         step.judgement = finding
-        trigger = Trigger.of(event, at)
-        critical = finding is not None and finding.level is Level.CRITICAL
+        totals, critical = step.state.totals, _critical(finding)
         if finding is not None and not critical:
             how = self.deployment.announce
-            step.announced = announce(state.throttle, event.run, finding.key, finding.count, how)
-            state.totals.warnings += step.announced
-        state.totals.blocks += critical
-        if disposition == "gated":
-            heard = finding if critical or step.announced else None
-            self._publish(step, state, limits, trigger, _answer(heard, trigger))
-        elif finding is not None and (critical or step.announced):
+            throttle = step.state.throttle
+            step.announced = announce(throttle, event.run, finding.key, finding.count, how)
+        totals.warnings += step.announced
+        totals.blocks += critical
+        heard = finding if critical or step.announced else None
+        if gated:
+            self._say(step, _answer(heard, step.trigger))
+        elif heard is not None:
             action = Action.BLOCK if critical else Action.WARN
-            decision = Decision.on(action, finding, reason_of(finding))
-            self._publish(step, state, limits, trigger, decision)
+            self._say(step, Decision.on(action, heard, reason_of(heard)))
 
     # -- outcomes --------------------------------------------------------------------------
 
-    def _outcome(
-        self, step: Step, state: RunState, event: ToolOutcome, limits: Limits, at: Position
-    ) -> None:
-        digests = self.digests(event)
-        assert isinstance(digests, OutcomeDigests), "partition refuses events without digests"
+    def _outcome(self, step: Step, event: ToolOutcome, at: Position) -> None:
+        digests = self.outcome_digests(event)
+        if digests is None:
+            raise ValueError("an outcome without this profile's digests")
+        state, limits = step.state, step.limits
         state.totals.outcomes += 1
-        vetoed = digests.kind == OutcomeKind.VETO.value
+        vetoed = digests.kind == _VETO
         if digests.result is None and not vetoed:
             return
+        history = state.history
         tool = _kept(event.tool)
         signature = signature_of(tool, digests.args)
         result = None if digests.result is None else result_text(digests.result, digests.failed)
-        before = len(state.history)
-        state.history.settle(
+        missing = digests.unknown_tool
+        before = len(history)
+        history.settle(
             tool,
             signature,
             digests.poll,
-            None if event.call_id is None else _kept(event.call_id),
             Settlement(
                 result,
-                None if digests.unknown_tool is None else _kept(digests.unknown_tool),
+                None if missing is None else _kept(missing),
                 vetoed,
                 digests.no_progress,
                 None if digests.failure is None else digests.failure.hex(),
             ),
-            at.offset,
+            call_id=None if event.call_id is None else _kept(event.call_id),
+            offset=at.offset,
         )
         step.recorded = True
-        self._retain(state.history, limits.history_size, grown=len(state.history) > before)
-        if result is not None and limits.guard:
-            self._watch_guard(step, state, limits, Trigger.of(event, at), (tool, signature, result))
+        self._retain(history, limits.history_size, grown=len(history) > before)
+        if result is not None and limits.guard and state.guard.remaining:
+            self._watch_guard(step, tool, signature, result)
 
-    def _watch_guard(
-        self,
-        step: Step,
-        state: RunState,
-        limits: Limits,
-        trigger: Trigger,
-        outcome: tuple[str, str, str],
-    ) -> None:
-        if state.guard.window == 0:
-            return  # no compaction in this run yet
-        tool, signature, result = outcome
+    def _watch_guard(self, step: Step, tool: str, signature: str, result: str) -> None:
+        state = step.state
         seen = step.guard = state.guard.observe(signature, result)
         if not seen.abort or state.aborted is not None:
             return
@@ -271,76 +262,96 @@ class Engine:
             subject="",
         )
         state.aborted = standing_of(finding)
-        decision = Decision(
-            Action.ABORT, Level.CRITICAL, state.aborted, reason_of(finding), finding.target
-        )
-        self._publish(step, state, limits, trigger, decision)
+        self._say(step, Decision.on(Action.ABORT, finding, reason_of(finding)))
 
     # -- the run ---------------------------------------------------------------------------
 
-    def _started(
-        self, step: Step, state: RunState, event: RunStarted, limits: Limits, at: Position
-    ) -> None:
+    def _started(self, step: Step, event: RunStarted) -> None:
+        state = step.state
         if state.ended is not None:
             state.ended = None
             if not event.resumed:
                 _begin_anew(state)
-        if event.resumed:
-            trigger = Trigger.of(event, at)
-            for target, standing in state.standing.items():
-                decision = Decision(
-                    Action.BLOCK, Level.CRITICAL, standing, _still(standing), target
-                )
-                self._publish(step, state, limits, trigger, decision)
-            if state.aborted is not None:
-                decision = Decision(
-                    Action.ABORT, Level.CRITICAL, state.aborted, _still(state.aborted)
-                )
-                self._publish(step, state, limits, trigger, decision)
+        if not event.resumed:
+            return
+        for target, standing in state.standing.items():
+            self._say(step, _still(Action.BLOCK, standing, target))
+        if state.aborted is not None:
+            self._say(step, _still(Action.ABORT, state.aborted, None))
 
-    def _update_standing(
-        self, step: Step, state: RunState, limits: Limits, trigger: Trigger
-    ) -> None:
+    def _update_standing(self, step: Step) -> None:
         """Publish which calls have just become critical, and which no longer are."""
-        now = forecast(self.profile, state.history, limits, state.mutes)
+        state = step.state
+        now = forecast(self.profile, state.history, step.limits, state.mutes)
         for target in [t for t in state.standing if t not in now]:
-            standing = state.standing.pop(target)
-            decision = Decision(Action.RELEASE, Level.NONE, standing, _RELEASED, target)
-            self._publish(step, state, limits, trigger, decision)
+            lifted = state.standing.pop(target)
+            self._say(step, Decision(Action.RELEASE, Level.NONE, lifted, _RELEASED, target))
         for target, finding in now.items():
             if target not in state.standing:
                 standing = state.standing[target] = standing_of(finding)
-                decision = Decision(
-                    Action.BLOCK, Level.CRITICAL, standing, reason_of(finding), target
-                )
-                self._publish(step, state, limits, trigger, decision)
+                reason = reason_of(finding)
+                self._say(step, Decision(Action.BLOCK, Level.CRITICAL, standing, reason, target))
 
-    def _publish(
-        self, step: Step, state: RunState, limits: Limits, trigger: Trigger, decision: Decision
-    ) -> None:
-        said = (decision.action.value, decision.standing.detector, decision.standing.key)
-        if any((v.action.value, v.detector, v.key) == said for v in step.verdicts):
+    def _say(self, step: Step, decision: Decision) -> None:
+        said = (decision.action, decision.standing.detector, decision.standing.key)
+        if any((v.action, v.detector, v.key) == said for v in step.verdicts):
             return  # the same event said so already: it would be the same verdict id
-        step.verdicts.append(publish(self.deployment, state, limits, trigger, decision))
+        verdict = publish(self.deployment, step.state, step.limits, step.trigger, decision)
+        step.verdicts.append(verdict)
 
+    # -- operators -------------------------------------------------------------------------
 
-_RELEASED: Final = "What was refused may be tried again: the pattern no longer holds."
+    def refresh(self, step: Step) -> Step:
+        """Bring the standing blocks up to date after settings changed: blocks and releases."""
+        step.state.history.watch(step.limits.critical)
+        self._update_standing(step)
+        return step
+
+    def release(self, step: Step, reason: str) -> Step:
+        """Let the run go on: what is blocked now is muted until its result changes."""
+        state = step.state
+        state.history.watch(step.limits.critical)
+        standing = forecast(self.profile, state.history, step.limits, state.mutes)
+        state.mutes += [mute_of(finding.subject) for finding in standing.values()]
+        del state.mutes[:-_MAX_MUTES]
+        self._update_standing(step)
+        if state.aborted is not None:
+            lifted, state.aborted = state.aborted, None
+            self._say(step, Decision(Action.RELEASE, Level.NONE, lifted, reason))
+        return step
+
+    def abort(self, step: Step, reason: str) -> Step:
+        """End the run."""
+        state = step.state
+        if state.aborted is None:
+            state.aborted = Standing(OPERATOR, 0, 0, f"{OPERATOR}:abort", None)
+            self._say(step, Decision(Action.ABORT, Level.CRITICAL, state.aborted, reason))
+        return step
 
 
 def _kept(name: str) -> str:
     return name if len(name) <= _SURELY_SHORT else short_name(name)
 
 
-def _still(standing: Standing) -> str:
-    return f"Still in force after the run was taken up again: {standing.detector}."
+def _critical(finding: Finding | None) -> bool:
+    return finding is not None and finding.level is Level.CRITICAL
+
+
+def _still(action: Action, standing: Standing, target: Target | None) -> Decision:
+    reason = f"Still in force after the run was taken up again: {standing.detector}."
+    return Decision(action, Level.CRITICAL, standing, reason, target)
 
 
 def _answer(finding: Finding | None, trigger: Trigger) -> Decision:
-    """The answer to a gate is keyed on the event that waits: every gate gets its own."""
+    """The answer to a gate; where nothing is to be said it is keyed on the event that waits."""
     if finding is not None:
         return Decision.on(Action.ANSWER, finding, reason_of(finding))
-    nothing = Standing(NO_FINDING, 0, 0, f"gate:{trigger.id}", None)
+    nothing = Standing("none", 0, 0, f"gate:{trigger.id}", None)
     return Decision(Action.ANSWER, Level.NONE, nothing, "Nothing stands against this call.")
+
+
+def _lost(state: RunState, event: EventsLost) -> None:
+    state.totals.lost += event.count
 
 
 def _begin_anew(state: RunState) -> None:

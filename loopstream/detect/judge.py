@@ -34,7 +34,7 @@ def judge(
         return None
     stuck = profile.stuck(history, tool, signature)
     call = history.calls.get(signature)
-    probe = Probe(tool, signature, poll, history, limits, call, stuck.count, stuck.outcome)
+    probe = Probe(tool, signature, poll, history, limits, call, stuck.times, stuck.outcome)
     for detector in profile.detectors:
         finding = detector.find(probe)
         if finding is not None and not (mutes and mute_of(finding.subject) in mutes):
@@ -59,7 +59,7 @@ def forecast(
     for tool in profile.endangered_tools(history, limits):
         finding = judge(profile, history, limits, tool, UNSEEN, poll=False, mutes=mutes)
         if finding is not None and finding.level is Level.CRITICAL:
-            standing[_tool_target(profile, history, limits, tool, finding, mutes)] = finding
+            standing[_tool_target(profile, history, limits, finding, mutes)] = finding
     return standing
 
 
@@ -77,16 +77,13 @@ def _critical(
 
 
 def _tool_target(
-    profile: Profile,
-    history: History,
-    limits: Limits,
-    tool: str,
-    finding: Finding,
-    mutes: Mutes,
+    profile: Profile, history: History, limits: Limits, finding: Finding, mutes: Mutes
 ) -> Target:
     """The whole tool where the rule says so, else all of it but the calls that would pass."""
     if finding.target.tool is not None:
         return finding.target
-    seen: Iterable[str] = (call.signature for call in history.calls.values() if call.tool == tool)
+    seen: Iterable[str] = (
+        call.signature for call in history.calls.values() if call.tool == finding.tool
+    )
     spared = (s for s in seen if _critical(profile, history, limits, s, mutes) is None)
-    return Target(tool=tool, exclude=tuple(sorted(spared)))
+    return Target(tool=finding.tool, exclude=tuple(sorted(spared)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 
-
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Resolved detector settings (SEMANTICS section 7): defaults filled in, thresholds clamped.

@@ -11,13 +11,14 @@ from loopstream.state.record import Record
 from loopstream.state.run import Target
 
 EXEC = "exec"
-_NO_OUTCOME = "undefined"
+# What stands in a key in place of a result that never came.
+_NO_OUTCOME = "none"
 
 
 class Stuck(NamedTuple):
     """Settled records without progress, newest first, and the result they share."""
 
-    count: int
+    times: int
     outcome: str | None
 
 
@@ -53,7 +54,7 @@ def reference_stuck(history: History, tool: str, signature: str) -> Stuck:
     if tool != EXEC:
         return own
     across = failures_across(history, signature)
-    return across if across.count > own.count else own
+    return across if across.times > own.times else own
 
 
 def _with_vetoes(history: History, signature: str) -> Stuck:

@@ -152,18 +152,14 @@ class Reference(Documented):
     def annotate(self, probe: Probe, finding: Finding) -> Finding:
         """A poll's or a ping-pong's warning carries the signal of a churn behind it."""
         spoke_first = finding.detector in (DetectorName.KNOWN_POLL, DetectorName.PING_PONG)
-        if (
-            spoke_first
-            and finding.level is Level.WARNING
-            and churn_count(probe) >= CHURN_THRESHOLD
-        ):
+        if spoke_first and finding.level is Level.WARNING and churn_count(probe) >= CHURN_THRESHOLD:
             return replace(finding, liveness=DetectorName.ARGUMENT_CHURN.value)
         return finding
 
     def _failing(self, history: History, limits: Limits) -> bool:
         if len(history) < limits.critical:
             return False
-        return failures_across(history, UNSEEN).count >= limits.critical
+        return failures_across(history, UNSEEN).times >= limits.critical
 
 
 # The signature of a call that no history holds.

@@ -26,9 +26,7 @@ RunEvent = ToolCall | ToolOutcome | Compaction | RunStarted | RunEnded | EventsL
 Event = RunEvent | Control | Pin
 
 EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
-EVENTS: TypeAdapter[list[Event]] = TypeAdapter(
-    list[Annotated[Event, Field(discriminator="type")]]
-)
+EVENTS: TypeAdapter[list[Event]] = TypeAdapter(list[Annotated[Event, Field(discriminator="type")]])
 
 __all__ = [
     "EVENT",

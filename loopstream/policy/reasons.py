@@ -2,58 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from loopstream.detect.base import DetectorName, Finding
 from loopstream.events.verdict import Level
 
-_SHOWN = 80
+_SHOWN: Final = 80
+
+_TEXTS: Final[Mapping[tuple[DetectorName, Level], str]] = {
+    (DetectorName.UNKNOWN_TOOL, Level.CRITICAL): (
+        "The tool {tool} does not exist: {count} calls in a row were answered so. "
+        "Calling it again is refused whatever the arguments; use a tool that is offered."
+    ),
+    (DetectorName.CIRCUIT_BREAKER, Level.CRITICAL): (
+        "This very call of {tool} came to the same result {count} times. It is refused until "
+        "its result changes; do something else or report that you are stuck."
+    ),
+    (DetectorName.KNOWN_POLL, Level.CRITICAL): (
+        "Polling with {tool} gave the same answer {count} times. It is refused: what it waits "
+        "for is not moving."
+    ),
+    (DetectorName.KNOWN_POLL, Level.WARNING): (
+        "Polling with {tool} gave the same answer {count} times: check whether what it waits "
+        "for is still alive, or wait longer."
+    ),
+    (DetectorName.PING_PONG, Level.CRITICAL): (
+        "{tool} and {paired} alternate for {count} calls and neither result changes. The next "
+        "one is refused."
+    ),
+    (DetectorName.PING_PONG, Level.WARNING): (
+        "{tool} and {paired} alternate for {count} calls: make sure that each turn brings "
+        "something new."
+    ),
+    (DetectorName.GENERIC_REPEAT, Level.CRITICAL): (
+        "{tool} was called {count} times with the same arguments and the same result. It is "
+        "refused until something changes."
+    ),
+    (DetectorName.GENERIC_REPEAT, Level.WARNING): (
+        "{tool} was called {count} times with the same arguments: if that does not bring you "
+        "forward, change the approach."
+    ),
+    (DetectorName.ARGUMENT_CHURN, Level.WARNING): (
+        "{count} calls of {tool} in rotation over a few arguments, none with any effect: change "
+        "the approach."
+    ),
+    (DetectorName.GUARD, Level.CRITICAL): (
+        "After its context was compacted the run repeated the same call of {tool} with the same "
+        "result {count} times. The run is stopped."
+    ),
+}
 
 
 def reason_of(finding: Finding) -> str:
     """Why, with the count, and what would help."""
-    tool, count = _shown(finding.tool), finding.count
-    critical = finding.level is Level.CRITICAL
-    match finding.detector:
-        case DetectorName.UNKNOWN_TOOL:
-            return (
-                f"The tool {tool} does not exist: {count} calls in a row were answered so. "
-                "Calling it again is refused whatever the arguments; use a tool that is offered."
-            )
-        case DetectorName.CIRCUIT_BREAKER:
-            return (
-                f"This very call of {tool} came to the same result {count} times. It is refused "
-                "until its result changes; do something else or report that you are stuck."
-            )
-        case DetectorName.KNOWN_POLL:
-            said = f"Polling with {tool} gave the same answer {count} times"
-            if critical:
-                return f"{said}. It is refused: what it waits for is not moving."
-            return f"{said}: check whether what it waits for is still alive, or wait longer."
-        case DetectorName.PING_PONG:
-            with_tool = _shown(finding.paired_tool or finding.tool)
-            said = f"{tool} and {with_tool} alternate for {count} calls"
-            if critical:
-                return f"{said} and neither result changes. The next one is refused."
-            return f"{said}: make sure that each turn brings something new."
-        case DetectorName.GENERIC_REPEAT:
-            if critical:
-                return (
-                    f"{tool} was called {count} times with the same arguments and the same "
-                    "result. It is refused until something changes."
-                )
-            return (
-                f"{tool} was called {count} times with the same arguments: if that does not "
-                "bring you forward, change the approach."
-            )
-        case DetectorName.ARGUMENT_CHURN:
-            return (
-                f"{count} calls of {tool} in rotation over a few arguments, none with any effect: "
-                "change the approach."
-            )
-        case DetectorName.GUARD:
-            return (
-                f"After its context was compacted the run repeated the same call of {tool} with "
-                f"the same result {count} times. The run is stopped."
-            )
+    paired = finding.paired_tool or finding.tool
+    return _TEXTS[finding.detector, finding.level].format(
+        tool=_shown(finding.tool), paired=_shown(paired), count=finding.count
+    )
 
 
 def _shown(tool: str) -> str:

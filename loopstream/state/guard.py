@@ -1,17 +1,25 @@
-"""The post-compaction guard of one run: does it fall back into the same loop? (SEMANTICS 9)"""
+"""The post-compaction guard of one run: does it fall back into the same loop?
+
+Source: SEMANTICS section 9.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 
-class Observation(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Observation:
     """What the guard says after one outcome."""
 
     abort: bool
     armed: bool
     remaining: int
     count: int = 0
+
+
+IDLE: Final = Observation(abort=False, armed=False, remaining=0)
 
 
 class Guard:
@@ -38,7 +46,7 @@ class Guard:
     def observe(self, signature: str, result: str) -> Observation:
         """Feed one recorded outcome of the run."""
         if self.remaining == 0:
-            return Observation(abort=False, armed=False, remaining=0)
+            return IDLE
         self.remaining -= 1
         outcome = (signature, result)
         if self.first is None:

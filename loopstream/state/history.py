@@ -84,7 +84,7 @@ class History:
     # -- what happens ----------------------------------------------------------------------
 
     def enter(
-        self, tool: str, signature: str, poll: bool, call_id: str | None = None, offset: int = 0
+        self, tool: str, signature: str, poll: bool, *, call_id: str | None = None, offset: int = 0
     ) -> Record:
         """Append a pending record; returns it."""
         record = self._append(tool, signature, poll, call_id, offset)
@@ -96,8 +96,9 @@ class History:
         tool: str,
         signature: str,
         poll: bool,
-        call_id: str | None,
         outcome: Settlement,
+        *,
+        call_id: str | None,
         offset: int = 0,
     ) -> Record:
         """Settle the newest pending match, or append a settled record where there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from loopstream.state.guard import Guard
@@ -27,7 +28,8 @@ class Target(NamedTuple):
         return self.tool == tool and signature not in self.exclude
 
 
-class Standing(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Standing:
     """A block or abort in force, as it was announced: enough to announce it again."""
 
     detector: str

@@ -150,7 +150,7 @@ def _decode_msgpack(value: bytes) -> Decoded:
             max_map_len=256,
             max_ext_len=0,
         )
-    except Exception as error:  # ValueError, OverflowError, UnicodeDecodeError and msgpack's own
+    except Exception as error:  # noqa: BLE001 - msgpack raises several unrelated kinds
         return _refused(RejectCode.UNDECODABLE, type(error).__name__)
     if type(frame) is not dict:
         return _refused(RejectCode.UNDECODABLE, "not a frame")
@@ -193,7 +193,7 @@ def _validate_each(events: list[Any]) -> Decoded:
 
 
 def _too_deep(value: Any) -> bool:
-    """Whether an event nests deeper than the bound; iterative, so a bomb can't exhaust the stack."""
+    """Whether an event nests deeper than the bound; iterative: a bomb can't exhaust the stack."""
     if type(value) not in _CONTAINERS:
         return False
     level = [value]

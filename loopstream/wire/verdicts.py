@@ -59,5 +59,5 @@ def _decode(model: type[M], value: bytes | None, content_type: bytes | None) -> 
 def _unpack(value: bytes) -> Any:
     try:
         return msgpack.unpackb(value, raw=False, strict_map_key=True, max_ext_len=0)
-    except Exception as error:  # msgpack raises several unrelated kinds
+    except Exception as error:  # noqa: BLE001 - msgpack raises several unrelated kinds
         raise ValueError(type(error).__name__) from None
