@@ -7,7 +7,9 @@ fingerprints itself. A missing value and a JSON ``null`` are different things.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from loopstream.events.base import CallId, Digest, Envelope, Id, Model, Name
 
@@ -16,6 +18,10 @@ RecordKind = Literal["terminal-exec-failure", "tool-loop-veto"]
 
 # Raw values are bounded by the codec (wire/limits.py), which knows their size in bytes.
 JsonText = str
+
+MAX_PREVIEW = 512
+# The beginning of a redacted value's JSON text, for people (``capture = preview``).
+Preview = Annotated[str, Field(max_length=MAX_PREVIEW)]
 
 
 class CallDigests(Model):
@@ -77,6 +83,8 @@ class ToolCall(Envelope):
     fp: CallFingerprint | None = None
     args: JsonText | None = None
     """Raw arguments as JSON text; absent: the call has no arguments."""
+    preview: Preview | None = None
+    """First characters of the arguments, redacted; for people to read, never judged."""
     oversize: bool = False
     """The arguments were over the bound; the digest is that of their bytes."""
 
@@ -96,4 +104,6 @@ class ToolOutcome(Envelope):
     """Raw result as JSON text; absent: there is none, the call stays pending."""
     error: JsonText | None = None
     """Raw error as JSON text; absent: no error. An error wins over a result."""
+    preview: Preview | None = None
+    """First characters of the error or result, redacted; for people to read, never judged."""
     oversize: bool = False

@@ -55,7 +55,7 @@ def test_secrets_reach_the_client() -> None:
     [
         {"security_protocol": "SASL_SSL"},
         {"sasl_mechanism": "PLAIN"},
-        {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "sasl_username": "me"},
+        {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "sasl_username": ""},
         {"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER"},
         {"ssl_keyfile": "key.pem"},
         {"sasl_mechanism": "GSSAPI"},
