@@ -1,0 +1,39 @@
+"""What every test may use: the shared papers and one broker for the whole session."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from loopstream.broker import EmbeddedKafka
+
+SHARED = Path(__file__).resolve().parents[1].parent / "shared"
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[EmbeddedKafka]:
+    """A started broker with an empty data folder, shared by the session; do not stop it."""
+    with EmbeddedKafka() as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def bootstrap(request: pytest.FixtureRequest) -> str:
+    """``host:port`` of the cluster in LOOPSTREAM_BOOTSTRAP, else of `kafka`."""
+    given = os.environ.get("LOOPSTREAM_BOOTSTRAP")
+    if given:
+        return given
+    broker: EmbeddedKafka = request.getfixturevalue("kafka")
+    return broker.bootstrap
+
+
+@pytest.fixture
+def prefix(request: pytest.FixtureRequest) -> str:
+    """A topic prefix that no other test, nor the same test in another session, has."""
+    text = f"{request.node.nodeid}{uuid4()}"
+    return f"t{hashlib.sha256(text.encode()).hexdigest()[:10]}"
