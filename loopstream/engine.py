@@ -15,6 +15,7 @@ from loopstream.detect.profiles import PROFILES, Profile
 from loopstream.events import (
     Action,
     Compaction,
+    Control,
     EventsLost,
     Level,
     RunEnded,
@@ -82,7 +83,9 @@ class Step:
         "verdicts",
     )
 
-    def __init__(self, state: RunState, limits: Limits, event: RunEvent, at: Position) -> None:
+    def __init__(
+        self, state: RunState, limits: Limits, event: RunEvent | Control, at: Position
+    ) -> None:
         self.state = state
         self.limits = limits
         self.judgement: Finding | None = None
@@ -300,12 +303,6 @@ class Engine:
         step.verdicts.append(verdict)
 
     # -- operators -------------------------------------------------------------------------
-
-    def refresh(self, step: Step) -> Step:
-        """Bring the standing blocks up to date after settings changed: blocks and releases."""
-        step.state.history.watch(step.limits.critical)
-        self._update_standing(step)
-        return step
 
     def release(self, step: Step, reason: str) -> Step:
         """Let the run go on: what is blocked now is muted until its result changes."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from loopstream.events.base import Counter, Id, Millis, Model, Name
+from loopstream.events.base import CallId, Counter, Id, Millis, Model, Name
 
 MAX_REASON_TEXT = 1024
 MAX_SIGNATURE = 640
@@ -85,7 +85,7 @@ class Verdict(Model):
     count: Counter
     threshold: Counter
     tool: Name | None = None
-    call_id: Id | None = None
+    call_id: CallId | None = None
     """Of an ``answer``: the call that it answers."""
     applies_to: tuple[Target, ...] = ()
     paired_tool: Name | None = None

@@ -7,10 +7,11 @@ from typing import Final
 
 from loopstream.detect.base import DetectorName, Finding
 from loopstream.events.verdict import Level
+from loopstream.state.run import Said
 
 _SHOWN: Final = 80
 
-_TEXTS: Final[Mapping[tuple[DetectorName, Level], str]] = {
+_TEXTS: Final[Mapping[tuple[str, str], str]] = {
     (DetectorName.UNKNOWN_TOOL, Level.CRITICAL): (
         "The tool {tool} does not exist: {count} calls in a row were answered so. "
         "Calling it again is refused whatever the arguments; use a tool that is offered."
@@ -56,10 +57,19 @@ _TEXTS: Final[Mapping[tuple[DetectorName, Level], str]] = {
 
 def reason_of(finding: Finding) -> str:
     """Why, with the count, and what would help."""
-    paired = finding.paired_tool or finding.tool
-    return _TEXTS[finding.detector, finding.level].format(
-        tool=_shown(finding.tool), paired=_shown(paired), count=finding.count
-    )
+    return _text(finding.detector, finding.level, finding.tool, finding.paired_tool, finding.count)
+
+
+def text_of(said: Said) -> str:
+    """The reason of a run's newest verdict, made anew: rows don't carry texts."""
+    if (said.detector, said.level) not in _TEXTS:
+        return f"{said.action} by {said.detector}"
+    return _text(said.detector, said.level, said.tool or "", said.paired_tool, said.times)
+
+
+def _text(detector: str, level: str, tool: str, paired: str | None, count: int) -> str:
+    template = _TEXTS[detector, level]
+    return template.format(tool=_shown(tool), paired=_shown(paired or tool), count=count)
 
 
 def _shown(tool: str) -> str:

@@ -8,17 +8,16 @@ from typing import Final
 
 from loopstream.detect.base import Finding
 from loopstream.detect.limits import Limits
-from loopstream.events import RunEvent, verdict
+from loopstream.events import Control, RunEvent, ToolCall, verdict
 from loopstream.events.verdict import Action, Evidence, Level, Verdict
 from loopstream.policy.deployment import Deployment
 from loopstream.state.history import History
-from loopstream.state.run import RunState, Standing, Target
+from loopstream.state.run import RunState, Said, Standing, Target
 
 _COUNTED: Final = 8
 _LOOKED_AT: Final = 64
 _MAX_KEY: Final = 4096
 _MAX_EXCLUDED: Final = 1024
-_MAX_CALL_ID: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +41,13 @@ class Trigger:
     traceparent: str | None = None
 
     @classmethod
-    def of(cls, event: RunEvent, position: Position) -> Trigger:
+    def of(cls, event: RunEvent | Control, position: Position) -> Trigger:
         """An event without an id is named by its place, so replay names it alike."""
         place = position
         name = event.id or f"{place.partition}-{place.offset}-{place.index}"
-        call_id = getattr(event, "call_id", None)
-        if call_id is not None and len(call_id) > _MAX_CALL_ID:
-            call_id = None
-        return cls(name, event.time, position, call_id, event.traceparent)
+        call_id = event.call_id if isinstance(event, ToolCall) else None
+        traceparent = None if isinstance(event, Control) else event.traceparent
+        return cls(name, event.time, position, call_id, traceparent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +109,16 @@ def publish(
     """Number a decision within its run and make the verdict of it; changes ``state``."""
     state.verdict_seq += 1
     standing, position = decision.standing, trigger.position
-    state.last_verdict = (
-        decision.action.value,
-        standing.detector,
-        standing.count,
-        decision.reason,
-        trigger.time,
-    )
+    if decision.level is not Level.NONE:
+        state.last_verdict = Said(
+            decision.action.value,
+            decision.level.value,
+            standing.detector,
+            standing.count,
+            standing.tool,
+            standing.paired_tool,
+            trigger.time,
+        )
     target = decision.target
     return Verdict(
         id=verdict_id(deployment.prefix, state.scope, trigger.id, decision),

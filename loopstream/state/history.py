@@ -105,19 +105,16 @@ class History:
         call = self.calls.get(signature)
         record = call.take_pending(call_id) if call is not None else None
         if record is None:
-            record = self._append(tool, signature, poll, call_id, offset)
-        record.call_id = None  # only pending records are looked up by it
-        record.vetoed = outcome.vetoed
-        record.no_progress = outcome.no_progress
-        record.failure = outcome.failure
-        if outcome.result is not None:
-            record.result = outcome.result
-            self._count_result(record, outcome.result)
-            if record.seq >= self._tail_start:
-                self._settle_tail(record)
-        if outcome.unknown_tool is not None:
-            record.unknown_tool = outcome.unknown_tool
-            self._join_unknown(record)
+            record = self._append(tool, signature, poll, None, offset)
+        self._write(record, outcome)
+        return record
+
+    def restore(
+        self, tool: str, signature: str, poll: bool, outcome: Settlement, *, offset: int = 0
+    ) -> Record:
+        """Append a settled record as it was packed; pending ones come back by `enter`."""
+        record = self._append(tool, signature, poll, None, offset)
+        self._write(record, outcome)
         return record
 
     def evict_oldest(self) -> None:
@@ -150,6 +147,19 @@ class History:
             self.hot = {s: call for s, call in self.calls.items() if call.streak >= hot_at}
 
     # -- how it is counted -----------------------------------------------------------------
+
+    def _write(self, record: Record, outcome: Settlement) -> None:
+        record.vetoed = outcome.vetoed
+        record.no_progress = outcome.no_progress
+        record.failure = outcome.failure
+        if outcome.result is not None:
+            record.result = outcome.result
+            self._count_result(record, outcome.result)
+            if record.seq >= self._tail_start:
+                self._settle_tail(record)
+        if outcome.unknown_tool is not None:
+            record.unknown_tool = outcome.unknown_tool
+            self._join_unknown(record)
 
     def _append(
         self, tool: str, signature: str, poll: bool, call_id: str | None, offset: int

@@ -40,6 +40,18 @@ class Standing:
     paired_tool: str | None = None
 
 
+class Said(NamedTuple):
+    """The newest verdict of a run, for people; ``time`` is the event's, in milliseconds."""
+
+    action: str
+    level: str
+    detector: str
+    times: int
+    tool: str | None
+    paired_tool: str | None
+    time: int
+
+
 class Totals:
     """What a run has seen so far; shown to people, never judged by."""
 
@@ -93,6 +105,7 @@ class RunState:
         self.agent: str | None = None
         self.session: str | None = None
         self.runner: str | None = None
+        # Tenant key that the run's digests are made with; "" for none, None: not known yet.
         self.key_id: str | None = None
         # Duplicates: a runner's own numbering, or the ids seen last.
         self.epoch = -1
@@ -108,5 +121,4 @@ class RunState:
         self.aborted: Standing | None = None
         self.verdict_seq = 0
         self.totals = Totals()
-        # (action, detector, count, reason, event time) of the newest verdict, for people.
-        self.last_verdict: tuple[str, str, int, str, int] | None = None
+        self.last_verdict: Said | None = None

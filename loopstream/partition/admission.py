@@ -1,0 +1,147 @@
+"""May this event count for its run? Scope, routing, identity, duplicates, fingerprints."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+from loopstream.engine import Engine
+from loopstream.events import RejectCode, RunEvent, RunStarted, ToolCall, ToolOutcome
+from loopstream.partition.raw import (
+    RawValueError,
+    fingerprint_raw_call,
+    fingerprint_raw_outcome,
+)
+from loopstream.state.run import REMEMBERED_IDS, RunState
+
+_ID_BYTES: Final = 16
+PLAIN: Final = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TenantKey:
+    """The key that digests are made with, and its public name."""
+
+    id: str
+    secret: bytes
+
+    def __repr__(self) -> str:
+        return f"TenantKey(id={self.id!r})"
+
+
+class RefusedEventError(Exception):
+    """An event that can't be used; ``detail`` is in our words, never what was sent."""
+
+    def __init__(self, code: RejectCode, detail: str | None = None) -> None:
+        super().__init__(code.value)
+        self.code = code
+        self.detail = detail
+
+
+def check_identity(state: RunState, event: RunEvent) -> None:
+    """The first event that names them binds a run's agent, session and runner.
+
+    A runner that takes up a run again, and says so, may be another process than before.
+
+    Raises:
+        RefusedEventError: ``identity_mismatch``.
+    """
+    moved = isinstance(event, RunStarted) and (event.resumed or state.ended is not None)
+    for name in ("agent", "session", "runner"):
+        told, bound = getattr(event, name), getattr(state, name)
+        changed = told is not None and bound is not None and told != bound
+        if changed and not (moved and name == "runner"):
+            raise RefusedEventError(RejectCode.IDENTITY_MISMATCH, name)
+
+
+def bind_identity(state: RunState, event: RunEvent) -> None:
+    """Remember who the run belongs to; call it once the event is accepted."""
+    if event.runner is not None:
+        state.runner = event.runner
+    if state.agent is None:
+        state.agent = event.agent
+    if state.session is None:
+        state.session = event.session
+    if state.run is None and not state.scope.startswith("\0"):
+        state.run = state.scope
+
+
+def fingerprinted(
+    engine: Engine, state: RunState, event: RunEvent, key: TenantKey | None
+) -> RunEvent:
+    """The event with the digests of the deployment's profile.
+
+    Raises:
+        RefusedEventError: ``no_fingerprint``, ``raw_under_key``, ``raw_undecodable``.
+    """
+    if isinstance(event, ToolCall):
+        has_digests = engine.call_digests(event) is not None
+    elif isinstance(event, ToolOutcome):
+        has_digests = engine.outcome_digests(event) is not None
+    else:
+        return event
+    if event.fp is None:
+        return _from_raw(engine, state, event, key)
+    if not has_digests:
+        raise RefusedEventError(RejectCode.NO_FINGERPRINT, engine.deployment.profile)
+    return event
+
+
+def _from_raw(
+    engine: Engine, state: RunState, event: ToolCall | ToolOutcome, key: TenantKey | None
+) -> RunEvent:
+    deployment = engine.deployment
+    keyed = deployment.key_id is not None or state.key_id not in (None, PLAIN)
+    if key is None and keyed:
+        raise RefusedEventError(RejectCode.RAW_UNDER_KEY, "this worker does not hold the key")
+    secret, key_id = (None, None) if key is None else (key.secret, key.id)
+    try:
+        if isinstance(event, ToolCall):
+            return fingerprint_raw_call(event, deployment.profile, secret, key_id)
+        return fingerprint_raw_outcome(event, deployment.profile, secret, key_id)
+    except RawValueError as error:
+        raise RefusedEventError(RejectCode.RAW_UNDECODABLE, str(error)) from None
+
+
+def bind_key(state: RunState, event: RunEvent) -> None:
+    """All digests of a run are made with one key; the first tool event binds it.
+
+    Raises:
+        RefusedEventError: ``key_mismatch``.
+    """
+    if not isinstance(event, ToolCall | ToolOutcome) or event.fp is None:
+        return
+    key_id = event.fp.key_id or PLAIN
+    if state.key_id is None:
+        state.key_id = key_id
+    elif state.key_id != key_id:
+        raise RefusedEventError(RejectCode.KEY_MISMATCH, "key_id")
+
+
+def is_duplicate(state: RunState, event: RunEvent) -> bool:
+    """Whether the run has applied this very event already."""
+    if event.seq is not None:
+        return ((event.epoch or 0), event.seq) <= (state.epoch, state.seq)
+    return event.id is not None and _id_digest(event.id) in state.recent_ids
+
+
+def remember(state: RunState, event: RunEvent) -> bool:
+    """Note an accepted event against duplicates.
+
+    Returns:
+        Whether there is a gap: events before it in its epoch were never seen.
+    """
+    if event.seq is None:
+        if event.id is not None:
+            state.recent_ids.append(_id_digest(event.id))
+            del state.recent_ids[:-REMEMBERED_IDS]
+        return False
+    epoch = event.epoch or 0
+    gap = epoch == state.epoch and event.seq > state.seq + 1
+    state.epoch, state.seq = epoch, event.seq
+    return gap
+
+
+def _id_digest(event_id: str) -> bytes:
+    return hashlib.sha256(event_id.encode()).digest()[:_ID_BYTES]

@@ -1,0 +1,353 @@
+"""One events partition, folded record by record."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+from loopstream.engine import Engine, Step
+from loopstream.events import (
+    Control,
+    DeadLetter,
+    Event,
+    Pin,
+    RejectCode,
+    RunEvent,
+    ToolCall,
+    Verdict,
+)
+from loopstream.partition.admission import (
+    RefusedEventError,
+    TenantKey,
+    bind_identity,
+    bind_key,
+    check_identity,
+    fingerprinted,
+    is_duplicate,
+    remember,
+)
+from loopstream.partition.controls import Controls
+from loopstream.partition.marker import Marker, marker_key
+from loopstream.partition.settings import SettingsInForce
+from loopstream.partition.sources import ControlSources
+from loopstream.partition.summaries import Summaries
+from loopstream.policy.deployment import Deployment
+from loopstream.policy.verdicts import Position
+from loopstream.state.pack import pack, peek, unpack
+from loopstream.state.run import NO_OFFSET, RunState
+from loopstream.wire.codec import CONTENT_TYPE, Decoded, decode_record
+from loopstream.wire.routing import partition_of, scope_key
+
+_SAMPLE_BYTES: Final = 1024
+_MAX_REASON: Final = 512
+
+
+class Record(Protocol):
+    """A consumed record, as aiokafka and kafka-python both have it (LogAppendTime)."""
+
+    @property
+    def offset(self) -> int:
+        """Place in the partition."""
+        ...
+
+    @property
+    def timestamp(self) -> int:
+        """Append time in milliseconds."""
+        ...
+
+    @property
+    def value(self) -> bytes | None:
+        """A frame or a single event; None: a tombstone."""
+        ...
+
+    @property
+    def headers(self) -> Sequence[tuple[str, bytes]]:
+        """Only ``content-type`` is looked at."""
+        ...
+
+
+class Rows(Protocol):
+    """The partition's packed rows as of the last checkpoint."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The row under a scope key (UTF-8), or None."""
+        ...
+
+
+class Partition:
+    """The fold of one partition.
+
+    Args:
+        deployment: what the whole deployment agrees on.
+        number: the partition's number.
+        partitions: how many partitions the events topic has.
+        rows: packed rows as of the last checkpoint.
+        sources: the operators' topics, as far as they have been read.
+        state: the partition's marker row; None: nothing was ever written, the partition is
+            fresh and pins what the sources say now.
+        key: the tenant's key, if the worker holds it: for raw events.
+        samples: dead letters carry the first bytes of what was refused (``capture = full``).
+
+    Attributes:
+        live: states by scope key; those in ``rows`` are loaded when an event asks for them.
+        verdicts: decided since the shell last took the list, as (scope key, verdict).
+        dead_letters: likewise.
+        counts: notes for metrics: applied, duplicate, gap, replayed, after_end, control, …
+    """
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        number: int,
+        partitions: int,
+        rows: Rows,
+        sources: ControlSources,
+        *,
+        state: bytes | None = None,
+        key: TenantKey | None = None,
+        samples: bool = False,
+    ) -> None:
+        self.number = number
+        self.live: dict[str, RunState] = {}
+        self.verdicts: list[tuple[str, Verdict]] = []
+        self.dead_letters: list[DeadLetter] = []
+        self.counts: Counter[str] = Counter()
+        self._deployment = deployment
+        self._engine = Engine(deployment)
+        self._partitions = partitions
+        self._rows = rows
+        self._key = key
+        self._samples = samples
+        self._marker = Marker(number) if state is None else Marker.unpack(state)
+        self._settings = SettingsInForce(deployment.profile, self._marker.settings)
+        self._controls = Controls(deployment, partitions, sources, self._marker, self._settings)
+        if state is None:
+            self._controls.pin_present()
+        self._dirty: dict[str, None] = {}
+        self._unstored: set[str] = set()
+        self._summaries = Summaries()
+        self._waiting: tuple[int, Decoded] | None = None
+
+    @property
+    def dirty(self) -> int:
+        """Number of rows changed since `take_rows`."""
+        return len(self._dirty)
+
+    @property
+    def last_offset(self) -> int | None:
+        """Offset of the last record applied; None if there was none."""
+        return None if self._marker.offset == NO_OFFSET else self._marker.offset
+
+    @property
+    def pinned(self) -> bool:
+        """Whether the pin has been read back from the partition's log."""
+        return self._marker.pinned
+
+    def pin(self, now_ms: int) -> Pin:
+        """The pin to append to the partition; ``now_ms`` is data, nothing depends on it."""
+        return self._controls.pin_event(now_ms)
+
+    def pending_controls(self) -> list[Control]:
+        """Settings and commands that this partition's log does not have yet."""
+        return list(self._controls.pending())
+
+    def apply(self, record: Record) -> bool:
+        """Fold one record.
+
+        Returns:
+            False if it refers to a source record that has not been read yet: nothing was
+            applied; read on and call again with the same record.
+        """
+        decoded = self._decode(record)
+        if not all(
+            self._controls.readable(event) for event in decoded.events if type(event) is Control
+        ):
+            self._waiting = (record.offset, decoded)
+            return False
+        self._marker.append_time = max(self._marker.append_time, record.timestamp)
+        for reject in decoded.rejects:
+            self._refuse(record, reject.index, reject.code, reject.detail)
+        # Several events of one run in one frame share its offset: only what was applied before
+        # this record makes it a replay.
+        applied: set[str] = set()
+        for index, event in zip(decoded.indexes, decoded.events, strict=True):
+            try:
+                self._event(record, index, event, applied)
+            except RefusedEventError as refused:
+                self._refuse(record, index, refused.code, refused.detail)
+        self._marker.offset = record.offset
+        return True
+
+    def take_rows(self) -> list[tuple[bytes, bytes]]:
+        """The changed rows, packed, by key; the marker row last. Nothing is dirty afterwards."""
+        rows: list[tuple[bytes, bytes]] = []
+        for scope in self._dirty:
+            state = self.live[scope]
+            rows.append((scope.encode(), pack(state)))
+            self._summaries.note(state)
+        self._marker.rows += len(self._unstored)
+        self._marker.settings = self._settings.blocks
+        rows.append((marker_key(self.number), self._marker.pack()))
+        self._dirty.clear()
+        self._unstored.clear()
+        return rows
+
+    def summaries(self) -> list[tuple[str, dict[str, Any]]]:
+        """Summaries of the rows just taken, where there is something new to say."""
+        return self._summaries.take()
+
+    def shrink(self, size: int) -> None:
+        """Forget live states beyond ``size`` that the stored rows say everything about."""
+        surplus = len(self.live) - size
+        if surplus <= 0:
+            return
+        for scope in [s for s in self.live if s not in self._dirty][:surplus]:
+            del self.live[scope]
+
+    def expired(self, row: bytes) -> bool:
+        """Whether a stored row is dead by the partition's newest append time."""
+        head = peek(row)
+        return _is_dead(self._deployment, head.appended, head.ended, self._marker.append_time)
+
+    def forget(self, scope: str) -> bool:
+        """Before a dead row is erased: drop its live state; False if it has new life in it."""
+        if scope in self._dirty:
+            return False
+        self.live.pop(scope, None)
+        self._marker.rows -= 1
+        return True
+
+    # -- one event -------------------------------------------------------------------------
+
+    def _decode(self, record: Record) -> Decoded:
+        if self._waiting is not None and self._waiting[0] == record.offset:
+            decoded = self._waiting[1]
+            self._waiting = None
+            return decoded
+        content_type = None
+        for name, value in record.headers:
+            if name == CONTENT_TYPE:
+                content_type = value
+        return decode_record(record.value, content_type)
+
+    def _event(self, record: Record, index: int, event: Event, applied: set[str]) -> None:
+        if isinstance(event, Control):
+            self._control(record, index, event)
+        elif isinstance(event, Pin):
+            self.counts["pin" if self._controls.see_pin(event) else "foreign_pin"] += 1
+        else:
+            self._run_event(record, index, event, applied)
+
+    def _run_event(self, record: Record, index: int, event: RunEvent, applied: set[str]) -> None:
+        scope = scope_key(event.run, event.session)
+        if scope is None:
+            raise RefusedEventError(RejectCode.NO_SCOPE, "run and session")
+        state = self._state(scope, record.timestamp)
+        if state.offset >= record.offset and scope not in applied:
+            # Replayed after a crash: the row has it already. Writing the row again regenerates
+            # its changelog record, in case that was what got lost.
+            self.counts["replayed"] += 1
+            self._touch(scope, state)
+            return
+        if is_duplicate(state, event):
+            self.counts["duplicate"] += 1
+            return
+        check_identity(state, event)
+        event = fingerprinted(self._engine, state, event, self._key)
+        bind_key(state, event)
+        bind_identity(state, event)
+        self._note(state, event)
+        at = Position(self.number, record.offset, index, record.timestamp)
+        step = self._engine.step(state, event, self._settings.limits(state.agent), at)
+        state.offset, state.appended = record.offset, record.timestamp
+        applied.add(scope)
+        self._touch(scope, state)
+        self.counts["applied"] += 1
+        self._publish(scope, step)
+
+    def _note(self, state: RunState, event: RunEvent) -> None:
+        if remember(state, event):
+            state.totals.gaps += 1
+            self.counts["gap"] += 1
+        if state.ended is not None:
+            self.counts["after_end"] += 1
+        if isinstance(event, ToolCall) and event.oversize:
+            self.counts["oversize"] += 1
+
+    def _publish(self, scope: str, step: Step) -> None:
+        for verdict in step.verdicts:
+            self.verdicts.append((scope, verdict))
+
+    def _state(self, scope: str, append_time: int) -> RunState:
+        """The run's state: live, or from its row, or new; a dead one counts as not there."""
+        state = self.live.get(scope)
+        if state is None:
+            if partition_of(scope, self._partitions) != self.number:
+                raise RefusedEventError(RejectCode.MISROUTED, f"not of partition {self.number}")
+            row = self._rows.get(scope.encode())
+            if row is None:
+                return RunState(scope, self.number)
+            state = unpack(scope, row)
+            self.live[scope] = state
+        if _is_dead(self._deployment, state.appended, state.ended, append_time):
+            self.counts["expired"] += 1
+            dead, state = state, RunState(scope, self.number)
+            state.offset = dead.offset
+            self.live[scope] = state
+        return state
+
+    def _touch(self, scope: str, state: RunState) -> None:
+        if scope not in self.live:
+            self.live[scope] = state
+            self._unstored.add(scope)
+        self._dirty[scope] = None
+
+    # -- operators -------------------------------------------------------------------------
+
+    def _control(self, record: Record, index: int, control: Control) -> None:
+        command = self._controls.take(control)
+        self.counts["control"] += 1
+        if command is None:
+            return
+        scope = control.key
+        if partition_of(scope, self._partitions) != self.number:
+            raise RefusedEventError(RejectCode.MISROUTED, f"not of partition {self.number}")
+        state = self._state(scope, record.timestamp)
+        if state.offset >= record.offset:
+            return  # replayed after a crash: the row has it already
+        at = Position(self.number, record.offset, index, record.timestamp)
+        step = Step(state, self._settings.limits(state.agent), control, at)
+        reason = f"By {command.get('by') or 'an operator'}: {command.get('reason') or 'no reason'}"
+        if command["action"] == "release":
+            self._engine.release(step, reason[:_MAX_REASON])
+        else:
+            self._engine.abort(step, reason[:_MAX_REASON])
+        state.offset = record.offset
+        self._touch(scope, state)
+        self._publish(scope, step)
+
+    def _refuse(self, record: Record, index: int, code: RejectCode, detail: str | None) -> None:
+        value = record.value or b""
+        self.counts["rejected"] += 1
+        self.dead_letters.append(
+            DeadLetter(
+                code=code,
+                topic=f"{self._deployment.prefix}.events",
+                partition=self.number,
+                offset=record.offset,
+                index=index,
+                detail=detail,
+                sha256=hashlib.sha256(value).digest(),
+                append_time=max(0, record.timestamp),
+                sample=value[:_SAMPLE_BYTES] if self._samples else None,
+            )
+        )
+
+
+def _is_dead(deployment: Deployment, appended: int, ended: int | None, append_time: int) -> bool:
+    """Idle for too long, or past the grace after its end; by append times, so replay agrees."""
+    if ended is not None and append_time - ended > deployment.grace_ms:
+        return True
+    return appended > 0 and append_time - appended > deployment.idle_ms

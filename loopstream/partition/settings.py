@@ -1,0 +1,62 @@
+"""The settings in force in one partition: blocks by agent, and the limits they come to."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from loopstream.detect.limits import Limits
+from loopstream.policy.deployment import Profile
+from loopstream.policy.settings import merge, refuse, resolve, resolve_reference
+
+EVERYONE: Final = "*"
+# Agents come and go: what was resolved for them is only a cache.
+_MAX_RESOLVED: Final = 10_000
+
+
+class SettingsInForce:
+    """Blocks as JSON text by key (agent id or ``*``), resolved when a run asks for them.
+
+    Args:
+        profile: which settings count.
+        blocks: what was in force when the partition was last written down.
+    """
+
+    def __init__(self, profile: Profile, blocks: dict[str, str] | None = None) -> None:
+        self._resolve = resolve if profile == "documented" else resolve_reference
+        self.blocks: dict[str, str] = dict(blocks or {})
+        self._resolved: dict[str | None, Limits] = {}
+
+    def limits(self, agent: str | None) -> Limits:
+        """The limits for an agent's runs."""
+        limits = self._resolved.get(agent)
+        if limits is None:
+            if len(self._resolved) >= _MAX_RESOLVED:
+                self._resolved.clear()
+            own = self._block(agent) if agent is not None and agent != EVERYONE else None
+            limits = self._resolve(merge(self._block(EVERYONE), own))
+            self._resolved[agent] = limits
+        return limits
+
+    def put(self, key: str, text: str | None) -> str | None:
+        """Take a block, or with None take it away.
+
+        Returns:
+            Why the block is refused (the old one stays in force), or None if it is taken.
+        """
+        if text is None:
+            self.blocks.pop(key, None)
+        else:
+            try:
+                block = json.loads(text)
+            except (ValueError, RecursionError):
+                return "not JSON"
+            if (why := refuse(block)) is not None:
+                return why
+            self.blocks[key] = text
+        self._resolved.clear()
+        return None
+
+    def _block(self, key: str) -> Any:
+        text = self.blocks.get(key)
+        return None if text is None else json.loads(text)

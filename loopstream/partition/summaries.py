@@ -1,0 +1,47 @@
+"""Which run summaries are worth writing at a checkpoint."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from loopstream.policy.summary import status_of, summary_of
+from loopstream.state.run import RunState
+
+# Mere progress is shown this often at most; a changed standing at once. Append time.
+_QUIET_MS: Final = 30_000
+
+
+class _Shown(NamedTuple):
+    status: str
+    verdicts: int
+    gaps: int
+    appended: int
+
+
+class Summaries:
+    """Remembers what was shown of each run; lost at a restart, which only shows it again."""
+
+    def __init__(self) -> None:
+        self._shown: dict[str, _Shown] = {}
+        self._new: list[tuple[str, dict[str, Any]]] = []
+
+    def note(self, state: RunState) -> None:
+        """Take up a run whose row is being written."""
+        now = _Shown(status_of(state), state.verdict_seq, state.totals.gaps, state.appended)
+        before = self._shown.get(state.scope)
+        if (
+            before is not None
+            and before[:3] == now[:3]
+            and now.appended - before.appended < _QUIET_MS
+        ):
+            return
+        self._shown[state.scope] = now
+        if state.ended is not None:
+            del self._shown[state.scope]
+        fields = summary_of(state).model_dump(mode="json", exclude_none=True)
+        self._new.append((state.scope, fields))
+
+    def take(self) -> list[tuple[str, dict[str, Any]]]:
+        """Summaries since the last call, as (scope key, fields)."""
+        taken, self._new = self._new, []
+        return taken

@@ -1,0 +1,62 @@
+"""From a run's state to the summary that people see."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from loopstream.events.summary import RunStatus, RunSummary, StandingBlock
+from loopstream.policy.reasons import text_of
+from loopstream.state.run import RunState
+
+_MAX_STANDING: Final = 64
+
+
+def status_of(state: RunState) -> RunStatus:
+    """The worst thing that holds for the run."""
+    if state.aborted is not None:
+        return "aborted"
+    if state.ended is not None:
+        return "ended"
+    if state.standing:
+        return "blocked"
+    return "warned" if state.totals.warnings else "active"
+
+
+def summary_of(state: RunState) -> RunSummary:
+    """The run as of its last event."""
+    said, totals = state.last_verdict, state.totals
+    reason = None if said is None else text_of(said)
+    standing = [
+        StandingBlock(
+            detector=block.detector,
+            count=block.count,
+            signature=target.signature,
+            tool=target.tool or block.tool,
+        )
+        for target, block in list(state.standing.items())[:_MAX_STANDING]
+    ]
+    return RunSummary(
+        scope=state.scope,
+        run=state.run,
+        agent=state.agent,
+        session=state.session,
+        runner=state.runner,
+        status=status_of(state),
+        action=None if said is None else said.action,
+        detector=None if said is None else said.detector,
+        count=0 if said is None else said.times,
+        reason=reason,
+        verdict_time=None if said is None else said.time,
+        calls=totals.calls,
+        outcomes=totals.outcomes,
+        refused=totals.refused,
+        warnings=totals.warnings,
+        blocks=totals.blocks,
+        gaps=totals.gaps,
+        lost=totals.lost,
+        standing=tuple(standing),
+        verdicts=state.verdict_seq,
+        last_event=state.last_event,
+        partition=state.partition,
+        offset=state.offset,
+    )

@@ -1,0 +1,272 @@
+"""A run's state as a row: packed msgpack with a version, every digest kept once.
+
+A row is an array. It begins with what can be read without unpacking the rest (`peek`): version,
+partition, last applied offset, append time of the last record, append time of the run's end.
+Counters are not stored: they follow from the records.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import msgpack
+
+from loopstream.errors import CorruptStateError
+from loopstream.state.guard import Guard
+from loopstream.state.history import History, Settlement
+from loopstream.state.interning import Digests, Names, Texts
+from loopstream.state.record import Record
+from loopstream.state.run import RunState, Said, Standing, Target, Totals
+
+ROW_VERSION: Final = 1
+_KEY_BYTES: Final = 16
+# Columns of a record's outcome index: 0 is pending, 1 a veto, from 2 on a result.
+_PENDING: Final = 0
+_VETOED: Final = 1
+_FIRST_RESULT: Final = 2
+# An array header and five integers of at most nine bytes each.
+_HEAD_BYTES: Final = 64
+_HINT: Final = "Stop the worker, delete the changelog and let it rebuild from the events."
+
+
+class RowHead(NamedTuple):
+    """What a row says of itself without being unpacked."""
+
+    partition: int
+    offset: int
+    appended: int
+    ended: int | None
+
+
+def peek(row: bytes) -> RowHead:
+    """Read a row's head only: cheap enough for each record of a recovery.
+
+    Raises:
+        CorruptStateError: these bytes are no row of a version that this code reads.
+    """
+    unpacker = msgpack.Unpacker(max_buffer_size=0)
+    unpacker.feed(row[:_HEAD_BYTES])
+    try:
+        unpacker.read_array_header()
+        version = unpacker.unpack()
+        if version == ROW_VERSION:
+            return RowHead(*(unpacker.unpack() for _ in RowHead._fields))
+    except Exception as error:
+        raise CorruptStateError("a row that is no row.", hint=_HINT) from error
+    raise CorruptStateError(f"a row of version {version!r}.", hint=_HINT)
+
+
+def pack(state: RunState) -> bytes:
+    """The state as a row; equal states give equal bytes."""
+    digests, names = Digests(), Names()
+    texts = Texts(digests)
+    body = [
+        [state.run, state.agent, state.session, state.runner, state.key_id],
+        [state.epoch, state.seq, b"".join(state.recent_ids)],
+        state.last_event,
+        _pack_guard(state.guard, texts),
+        state.settings,
+        [b"".join(state.throttle), list(state.throttle.values())],
+        [_pack_standing(t, s, texts, names) for t, s in state.standing.items()],
+        b"".join(state.mutes),
+        None if state.aborted is None else _pack_standing(None, state.aborted, texts, names),
+        state.verdict_seq,
+        [getattr(state.totals, name) for name in Totals.__slots__],
+        None if state.last_verdict is None else list(state.last_verdict),
+        _pack_history(state.history, digests, names),
+    ]
+    head = [ROW_VERSION, state.partition, state.offset, state.appended, state.ended]
+    return bytes(msgpack.packb([*head, digests.blob(), names.table(), *body]))
+
+
+def unpack(scope: str, row: bytes) -> RunState:
+    """The state that `pack` made the row of.
+
+    Raises:
+        CorruptStateError: these bytes are no row of a version that this code reads.
+    """
+    try:
+        fields = msgpack.unpackb(row, raw=False, strict_map_key=True)
+        version = fields[0]
+        if version == ROW_VERSION:
+            return _restore(scope, fields)
+    except Exception as error:
+        message = f"a row that does not unpack ({type(error).__name__})."
+        raise CorruptStateError(message, where=scope, hint=_HINT) from error
+    raise CorruptStateError(f"a row of version {version!r}.", where=scope, hint=_HINT)
+
+
+def _restore(scope: str, fields: list[Any]) -> RunState:
+    state = RunState(scope, fields[1])
+    state.offset, state.appended, state.ended = fields[2:5]
+    digests, names = Digests(fields[5]), Names(fields[6])
+    texts = Texts(digests)
+    (
+        (state.run, state.agent, state.session, state.runner, state.key_id),
+        (state.epoch, state.seq, recent_ids),
+        state.last_event,
+        guard,
+        state.settings,
+        (throttle_keys, throttle_buckets),
+        standing,
+        mutes,
+        aborted,
+        state.verdict_seq,
+        totals,
+        last_verdict,
+        history,
+    ) = fields[7:]
+    state.recent_ids = _cut(recent_ids)
+    state.guard = _unpack_guard(guard, texts)
+    state.throttle = dict(zip(_cut(throttle_keys), throttle_buckets, strict=True))
+    state.standing = dict(_unpack_standing(item, texts, names) for item in standing)
+    state.mutes = _cut(mutes)
+    state.aborted = None if aborted is None else _unpack_standing(aborted, texts, names)[1]
+    for name, value in zip(Totals.__slots__, totals, strict=True):
+        setattr(state.totals, name, value)
+    state.last_verdict = None if last_verdict is None else Said(*last_verdict)
+    state.history = _unpack_history(history, digests, names)
+    return state
+
+
+def _cut(blob: bytes) -> list[bytes]:
+    return [blob[at : at + _KEY_BYTES] for at in range(0, len(blob), _KEY_BYTES)]
+
+
+# -- guard and standing blocks -------------------------------------------------------------
+
+
+def _pack_guard(guard: Guard, texts: Texts) -> list[Any] | None:
+    if guard.remaining == 0:
+        return None  # spent or never armed: nothing of it matters any more
+    first = None if guard.first is None else [texts.add(text) for text in guard.first]
+    return [guard.window, guard.remaining, guard.alike, first]
+
+
+def _unpack_guard(packed: list[Any] | None, texts: Texts) -> Guard:
+    guard = Guard()
+    if packed is not None:
+        guard.window, guard.remaining, guard.alike, first = packed
+        guard.first = None if first is None else (texts.get(first[0]), texts.get(first[1]))
+    return guard
+
+
+def _pack_standing(
+    target: Target | None, standing: Standing, texts: Texts, names: Names
+) -> list[Any]:
+    covers = None
+    if target is not None:
+        signature = None if target.signature is None else texts.add(target.signature)
+        exclude = [texts.add(signature) for signature in target.exclude]
+        covers = [signature, names.add(target.tool), exclude]
+    return [
+        covers,
+        standing.detector,
+        standing.count,
+        standing.threshold,
+        texts.add(standing.key),
+        names.add(standing.tool),
+        names.add(standing.paired_tool),
+    ]
+
+
+def _unpack_standing(packed: list[Any], texts: Texts, names: Names) -> tuple[Target, Standing]:
+    covers, detector, count, threshold, key, tool, paired = packed
+    target = Target()
+    if covers is not None:
+        signature, name, exclude = covers
+        target = Target(
+            None if signature is None else texts.get(signature),
+            names.get(name),
+            tuple(texts.get(text) for text in exclude),
+        )
+    standing = Standing(
+        detector, count, threshold, texts.get(key), names.get(tool), names.get(paired)
+    )
+    return target, standing
+
+
+# -- history -------------------------------------------------------------------------------
+
+
+def _pack_history(history: History, digests: Digests, names: Names) -> list[Any]:
+    """Columns: calls, results, then call, outcome and offset of each record; rest is sparse."""
+    calls: dict[str, int] = {}
+    call_column: list[list[Any]] = []
+    results: dict[str, int] = {}
+    result_column: list[int] = []
+    of_record: list[int] = []
+    outcomes: list[int] = []
+    offsets: list[int] = []
+    rest: list[list[Any]] = []
+    previous = 0
+    for at, record in enumerate(history.records):
+        call = record.call
+        number = calls.get(call.signature)
+        if number is None:
+            number = calls[call.signature] = len(calls)
+            digest = digests.add(call.signature[-64:])
+            call_column.append([names.add(call.tool), digest, call.poll])
+        of_record.append(number)
+        outcomes.append(_outcome_index(record, results, result_column, digests))
+        offsets.append(record.offset - previous)
+        previous = record.offset
+        if more := _more(record, digests, names):
+            rest.append([at, *more])
+    return [call_column, result_column, of_record, outcomes, offsets, rest]
+
+
+def _outcome_index(
+    record: Record, results: dict[str, int], column: list[int], digests: Digests
+) -> int:
+    result = record.result
+    if result is None:
+        return _VETOED if record.vetoed else _PENDING
+    number = results.get(result)
+    if number is None:
+        number = results[result] = len(results)
+        # The sign tells an error's digest from a result's.
+        place = digests.add(result[-64:])
+        column.append(place if len(result) == 64 else -1 - place)
+    return number + _FIRST_RESULT
+
+
+def _more(record: Record, digests: Digests, names: Names) -> list[Any] | None:
+    """What only few records have; a call id is looked up only while its call is pending."""
+    call_id = record.call_id if record.pending else None
+    unknown = record.unknown_tool
+    failure = None if record.failure is None else digests.add(record.failure)
+    if call_id is None and unknown is None and failure is None and not record.no_progress:
+        return None
+    return [call_id, names.add(unknown), record.no_progress, failure]
+
+
+_NOTHING_MORE: Final = (None, None, False, None)
+
+
+def _unpack_history(packed: list[Any], digests: Digests, names: Names) -> History:
+    call_column, result_column, of_record, outcomes, offsets, rest = packed
+    calls = [(names.get(name) or "", digests.get(at), poll) for name, at, poll in call_column]
+    results = [
+        digests.get(place) if place >= 0 else "error:" + digests.get(-1 - place)
+        for place in result_column
+    ]
+    more = {item[0]: item[1:] for item in rest}
+    history, offset = History(), 0
+    for at, (number, outcome) in enumerate(zip(of_record, outcomes, strict=True)):
+        tool, digest, poll = calls[number]
+        offset += offsets[at]
+        call_id, unknown, no_progress, failure = more.get(at, _NOTHING_MORE)
+        signature = f"{tool}:{digest}"
+        if outcome == _PENDING:
+            history.enter(tool, signature, poll, call_id=call_id, offset=offset)
+            continue
+        settlement = Settlement(
+            results[outcome - _FIRST_RESULT] if outcome != _VETOED else None,
+            names.get(unknown),
+            outcome == _VETOED,
+            no_progress,
+            None if failure is None else digests.get(failure),
+        )
+        history.restore(tool, signature, poll, settlement, offset=offset)
+    return history
