@@ -7,7 +7,7 @@ them from the file that an operator keeps them in.
 
 from __future__ import annotations
 
-from loopstream.config.blocks import BlocksFile, NamedBlock, read_blocks
+from loopstream.config.blocks import GLOBAL_KEY, BlocksFile, NamedBlock, read_blocks
 from loopstream.config.load import Loaded, load
 from loopstream.config.tree import (
     DeploymentSettings,
@@ -19,6 +19,7 @@ from loopstream.config.tree import (
 )
 
 __all__ = [
+    "GLOBAL_KEY",
     "BlocksFile",
     "DeploymentSettings",
     "Loaded",

@@ -11,12 +11,14 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from loopstream.errors import SettingsError
 from loopstream.policy.deployment import Announce, Mode, Profile
 from loopstream.wire.connection import Connection, SaslMechanism, SecurityProtocol
 from loopstream.wire.verdicts import Format
 
 ENV_PREFIX: Final = "LOOPSTREAM_"
 ENV_DELIMITER: Final = "__"
+MAX_KEY_BYTES: Final = 4096
 
 Seconds = Annotated[float, Field(gt=0, le=30 * 24 * 3600)]
 Many = Annotated[int, Field(ge=1, le=10_000_000)]
@@ -146,6 +148,27 @@ class TenantKeySettings(_Section):
         if given != (self.id is not None):
             raise ValueError("a key is an id with either a secret or a file")
         return self
+
+    def read(self) -> bytes | None:
+        """The key's bytes; None where no key is set.
+
+        Raises:
+            SettingsError: the file can't be read, or is empty or over 4 KiB.
+        """
+        if self.secret is not None:
+            return self.secret.get_secret_value().encode()
+        if self.file is None:
+            return None
+        try:
+            with self.file.open("rb") as file:
+                key = file.read(MAX_KEY_BYTES + 1).removesuffix(b"\n")
+        except OSError as error:
+            message = f"can't be read: {error.strerror}."
+            raise SettingsError(message, where=f"tenant_key.file {self.file}") from None
+        if not 0 < len(key) <= MAX_KEY_BYTES:
+            message = f"is empty or over {MAX_KEY_BYTES} bytes."
+            raise SettingsError(message, where=f"tenant_key.file {self.file}")
+        return key
 
 
 class LogSettings(_Section):

@@ -29,9 +29,7 @@ def test_defaults_stand_where_nothing_is_said() -> None:
 
 
 def test_command_line_beats_environment_beats_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    toml(
-        'prefix = "file"\nbootstrap = "file:1"\n\n[worker]\nstore = "rocksdict"\nstandby_replicas=1\n'
-    )
+    toml('prefix="file"\nbootstrap="file:1"\n\n[worker]\nstore="rocksdict"\nstandby_replicas=1\n')
     monkeypatch.setenv("LOOPSTREAM_PREFIX", "env")
     monkeypatch.setenv("LOOPSTREAM_BOOTSTRAP", "env:2")
     monkeypatch.setenv("LOOPSTREAM_WORKER__STANDBY_REPLICAS", "2")

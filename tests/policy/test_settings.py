@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +12,9 @@ from loopstream.detect.limits import Limits
 from loopstream.policy import settings
 from loopstream.policy.advice import NoteKind, explain
 from loopstream.policy.settings import merge, refuse, resolve, resolve_reference, resolved_view
+from tests.conftest import SHARED
 
-VECTORS = Path(__file__).resolve().parents[2] / ".." / "shared" / "vectors" / "config.jsonl"
+VECTORS = SHARED / "vectors" / "config.jsonl"
 CASES = [json.loads(line) for line in VECTORS.read_text().splitlines()]
 
 json_values = st.recursive(

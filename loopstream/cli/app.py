@@ -1,0 +1,91 @@
+"""All verbs, grouped by task. Each verb has a file; what it needs it imports when it runs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import typer
+
+from loopstream import __version__
+from loopstream.cli import (
+    broker,
+    config_check,
+    config_push,
+    config_show,
+    conformance,
+    publish,
+    runs_list,
+    runs_show,
+    topics_create,
+    topics_show,
+    verdicts,
+    worker,
+)
+from loopstream.cli.console import DEBUG
+
+RUN: Final = "Run it"
+SETTINGS: Final = "Settings"
+WATCH: Final = "Runs and verdicts"
+CHECK: Final = "Check"
+
+app = typer.Typer(
+    name="loopstream",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"loopstream {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show tracebacks and the Kafka client's own log.")
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Finds tool-call loops in fleets of AI agents and stops them.
+
+    Brokers and topic prefix come from --bootstrap and --prefix, LOOPSTREAM_BOOTSTRAP and
+    LOOPSTREAM_PREFIX, or loopstream.toml.
+
+    Exit codes: 0 clean, 1 a verdict at or above --fail-on or a mismatch, 2 usage, 3 settings,
+    4 Kafka, 5 undecodable data, 70 the worker gave up and wants to be restarted.
+    """
+    del version
+    DEBUG.set(debug)
+
+
+def _group(name: str, about: str, panel: str) -> typer.Typer:
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+    app.add_typer(group, name=name, help=about, rich_help_panel=panel)
+    return group
+
+
+app.command("worker", rich_help_panel=RUN)(worker.worker)
+app.command("broker", rich_help_panel=RUN)(broker.broker)
+_topics = _group("topics", "Create and show the topics of a prefix.", RUN)
+_topics.command("create")(topics_create.create)
+_topics.command("show")(topics_show.show)
+
+_config = _group("config", "Check and push detector settings; show process settings.", SETTINGS)
+_config.command("check")(config_check.check)
+_config.command("push")(config_push.push)
+_config.command("show")(config_show.show)
+
+app.command("publish", rich_help_panel=WATCH)(publish.publish)
+app.command("verdicts", rich_help_panel=WATCH)(verdicts.verdicts)
+_runs = _group("runs", "List runs, and show what became of one.", WATCH)
+_runs.command("list")(runs_list.list_runs)
+_runs.command("show")(runs_show.show)
+
+app.command("conformance", rich_help_panel=CHECK)(conformance.conformance)

@@ -1,0 +1,87 @@
+"""``loopstream config check``: what a file of detector settings really means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from loopstream.cli.console import Output, print_line, show
+
+if TYPE_CHECKING:
+    from loopstream.config import BlocksFile, NamedBlock
+    from loopstream.detect.limits import Limits
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="JSON or JSON5 file of detector settings.")],
+    output: Annotated[Output, typer.Option("--output", "-o", help="Form of the data.")] = (
+        Output.TABLE
+    ),
+) -> None:
+    """Check a file of detector settings, without Kafka.
+
+    Read are tools.loopDetection and agents.list[].tools.loopDetection, or one block by itself;
+    all other keys are left alone. Says what is clamped to what, what can never fire and what is
+    ignored, for each agent as it is in force over the global block.
+
+    ```console
+    $ loopstream config check agents.json
+    ```
+
+    Exit code 3 if the file can't be taken: no JSON, or beyond the bounds of a run's record
+    (historySize 10,000, windowSize 1,000).
+    """
+    from loopstream.config import read_blocks
+
+    checked = list(_checked(read_blocks(file)))
+    if output is not Output.TABLE:
+        show(checked, (), output)
+        return
+    for row in checked:
+        print_line(f"{row['key']} ({row['path']}): {row['summary']}")
+        for note in row["notes"]:
+            print_line(f"  {note['kind'].replace('_', ' ')}: {note['text']}")
+
+
+def _checked(read: BlocksFile) -> Iterator[dict[str, Any]]:
+    from loopstream.policy.settings import resolve, resolved_view
+
+    for named in read.blocks:
+        limits = resolve(read.in_force(named))
+        yield {
+            "key": named.key,
+            "path": named.path,
+            "summary": _summary(limits),
+            **resolved_view(limits),
+            "digest": limits.digest,
+            "notes": list(_notes(read, named)),
+        }
+
+
+def _notes(read: BlocksFile, named: NamedBlock) -> Iterator[dict[str, str]]:
+    """Notes on a block in force; of an agent's only those that the global block has not."""
+    from loopstream.config import GLOBAL_KEY
+    from loopstream.policy.advice import explain
+
+    known = [] if named.key == GLOBAL_KEY else explain(read.global_block)
+    for note in explain(read.in_force(named)):
+        if note not in known:
+            yield {"kind": note.kind.value, "setting": note.path, "text": note.text}
+
+
+def _summary(limits: Limits) -> str:
+    guard = f"guard {limits.guard_window}" if limits.guard else "guard off"
+    if not limits.enabled:
+        return f"off, {guard}"
+    detectors = (
+        ("genericRepeat", limits.generic_repeat),
+        ("knownPollNoProgress", limits.known_poll),
+        ("pingPong", limits.ping_pong),
+    )
+    off = [f"{name} off" for name, on in detectors if not on]
+    thresholds = f"warn {limits.warning}, block {limits.critical}, breaker {limits.breaker}"
+    sizes = f"unknown tool {limits.unknown_tool}, history {limits.history_size}"
+    return ", ".join(["on", thresholds, sizes, *off, guard])
