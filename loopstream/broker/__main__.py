@@ -14,6 +14,7 @@ from pathlib import Path
 
 from loopstream.broker.embedded import EmbeddedKafka
 from loopstream.broker.say import say
+from loopstream.broker.tools import find_runtime
 from loopstream.errors import EXIT_OK, BrokerError, LoopstreamError
 
 _CHECK_SECONDS = 0.5
@@ -22,6 +23,19 @@ _CHECK_SECONDS = 0.5
 def main(argv: Sequence[str] | None = None) -> int:
     """Run until told to stop; returns the exit code."""
     options = _parser().parse_args(argv)
+    try:
+        return _fetch() if options.fetch_only else _serve(options)
+    except LoopstreamError as error:
+        say(str(error))
+        return error.exit_code
+
+
+def _fetch() -> int:
+    say(f"{len(find_runtime().jars)} jars of Apache Kafka are in the cache")
+    return EXIT_OK
+
+
+def _serve(options: argparse.Namespace) -> int:
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -31,14 +45,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         heap_mb=options.heap_mb,
         properties=dict(options.property),
     )
-    try:
-        with broker:
-            sys.stdout.write(f"{broker.bootstrap}\n")
-            sys.stdout.flush()
-            _run(broker, stop)
-    except LoopstreamError as error:
-        say(str(error))
-        return error.exit_code
+    with broker:
+        sys.stdout.write(f"{broker.bootstrap}\n")
+        sys.stdout.flush()
+        _run(broker, stop)
     return EXIT_OK
 
 
@@ -54,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int, default=0, help="default: any free port")
     parser.add_argument("--heap-mb", type=int, default=384)
     parser.add_argument("--property", action="append", default=[], type=_pair, metavar="NAME=VALUE")
+    parser.add_argument("--fetch-only", action="store_true", help="fill the jar cache and end")
     return parser
 
 

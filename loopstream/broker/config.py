@@ -85,6 +85,19 @@ class Listener:
     advertised_port: int | None = None
 
 
+def check_names(listeners: Sequence[Listener]) -> None:
+    """Refuse listeners that share a name, or that take the controller's.
+
+    Raises:
+        BrokerError: names the listener.
+    """
+    seen = {CONTROLLER_LISTENER}
+    for one in listeners:
+        if one.name in seen:
+            raise BrokerError(f"the listener name {one.name} is taken.")
+        seen.add(one.name)
+
+
 def server_properties(
     log_dir: Path,
     listeners: Sequence[Listener],

@@ -43,6 +43,9 @@ class EmbeddedKafka:
         listeners: more addresses, for example with SASL or behind a proxy; see `address`.
         advertised_port: what clients of the main listener are told to connect to, if not its own
             port.
+
+    Raises:
+        BrokerError: two listeners share a name, or one has a name of ours.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class EmbeddedKafka:
         self._properties = dict(properties or {})
         main = Listener(MAIN_LISTENER, port=port, advertised_port=advertised_port)
         self._listeners = (main, *listeners)
+        config.check_names(self._listeners)
         self._dir: Path | None = None
         self._holds: dict[str, PortHold] = {}
         self._lock: DirLock | None = None
