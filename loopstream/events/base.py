@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 SCHEMA_VERSION: Final = 1
 MAX_ID: Final = 128
@@ -19,7 +19,12 @@ Id = Annotated[str, Field(max_length=MAX_ID)]
 # Kept as a digest above 128 bytes (events/text.py).
 CallId = Annotated[str, Field(max_length=MAX_CALL_ID)]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
-Digest = Annotated[bytes, Field(min_length=32, max_length=32)]
+Digest = Annotated[
+    bytes,
+    Field(min_length=32, max_length=32),
+    # In JSON; in msgpack it is 32 bytes (bin).
+    WithJsonSchema({"type": "string", "pattern": "^[0-9a-f]{64}$"}),
+]
 Millis = Annotated[int, Field(ge=0, le=2**53 - 1)]
 Counter = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
