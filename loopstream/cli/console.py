@@ -45,13 +45,10 @@ def say(message: str) -> None:
 
 def complain(error: LoopstreamError) -> None:
     """An error as people should see it: what, where, and what to do next."""
-    say(f"loopstream: {error.where}: {error.message}" if error.where else _plain(error))
+    where = f"{error.where}: " if error.where else ""
+    say(f"loopstream: {where}{error.message}")
     if error.hint:
         say(f"  {error.hint}")
-
-
-def _plain(error: LoopstreamError) -> str:
-    return f"loopstream: {error.message}"
 
 
 def show(rows: Iterable[Row], columns: Sequence[str], output: Output) -> None:
@@ -99,8 +96,13 @@ def _table(rows: Iterable[Row], columns: Sequence[str]) -> None:
 
 
 def aligned(rows: Iterable[Row], columns: Mapping[str, int]) -> Iterator[str]:
-    """Rows as lines of fixed columns, each as soon as it is there: for streams."""
-    yield "  ".join(name.replace("_", " ").ljust(width) for name, width in columns.items()).rstrip()
-    for row in rows:
-        cells = (safe(row.get(name)).ljust(width) for name, width in columns.items())
-        yield "  ".join(cells).rstrip()
+    """Rows as lines of fixed columns, each as soon as it is there, below a line of names."""
+    for number, row in enumerate(rows):
+        if number == 0:
+            yield _line({name: name.replace("_", " ") for name in columns}, columns)
+        yield _line(row, columns)
+
+
+def _line(row: Row, columns: Mapping[str, int]) -> str:
+    cells = (safe(row.get(name)).ljust(width) for name, width in columns.items())
+    return "  ".join(cells).rstrip()

@@ -13,7 +13,6 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import (
     AuthorizationError,
     KafkaError,
-    KafkaTimeoutError,
     SaslAuthenticationFailedError,
     UnknownTopicOrPartitionError,
 )
@@ -141,22 +140,15 @@ def held(client: KafkaConsumer, topic: str, settings: Settings) -> int:
     return sum(ends[partition] - begins[partition] for partition in partitions)
 
 
-def require_topic(client: KafkaProducer, topic: str) -> int:
-    """See that a topic is there before anything is sent.
-
-    Returns:
-        Its number of partitions.
+def require_topic(settings: Settings, topic: str) -> None:
+    """See that a topic is there before anything is sent: a producer only finds out by waiting.
 
     Raises:
         TopicsError: there is no such topic.
+        LoopstreamError: as of `kafka_errors`.
     """
-    try:
-        numbers = client.partitions_for(topic)
-    except KafkaTimeoutError:
-        numbers = None
-    if not numbers:
-        raise missing(topic)
-    return len(numbers)
+    with consumer(settings) as client:
+        partitions_of(client, topic)
 
 
 class Confirmations:

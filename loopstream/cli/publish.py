@@ -16,6 +16,7 @@ from loopstream.errors import DataError, UsageError
 if TYPE_CHECKING:
     from kafka import KafkaProducer
 
+    from loopstream.cli.kafka import Confirmations
     from loopstream.cli.recorded import Publisher, RecordedRun
     from loopstream.config import Settings
 
@@ -105,8 +106,8 @@ def _publish(settings: Settings, publisher: Publisher, files: list[Path]) -> Ite
     from loopstream.runtime.topics import Topics
 
     topic = Topics(settings.prefix).events
+    kafka.require_topic(settings, topic)
     with kafka.producer(settings, linger_ms=20) as client:
-        kafka.require_topic(client, topic)
         sent = kafka.Confirmations(client, settings)
         for recorded in _read(files):
             yield _send(client, topic, publisher, recorded, sent)
@@ -118,7 +119,7 @@ def _send(
     topic: str,
     publisher: Publisher,
     recorded: RecordedRun,
-    sent: Any,
+    sent: Confirmations,
 ) -> int:
     from loopstream.wire.codec import CONTENT_TYPE, FRAME_TYPE, pack_frame
     from loopstream.wire.routing import scope_key

@@ -19,7 +19,7 @@ from loopstream.cli.options import (
 if TYPE_CHECKING:
     from loopstream.config import Settings
 
-_COLUMNS: Final = ("topic", "state", "partitions", "replicas", "records", "wanted")
+_COLUMNS: Final = ("topic", "state", "partitions", "replicas", "records")
 
 
 def show(
