@@ -1,0 +1,422 @@
+"""The buffer between agents and Kafka: bounded, one lane a partition, frames out of it.
+
+A lane sends one frame at a time and the next when the broker has confirmed it, so that a frame
+that has to be sent again can't be overtaken: numbers at or below the last applied are taken for
+duplicates.
+
+When the buffer is full the oldest events of the fullest lane go, for the newest say most about a
+loop. What a run lost is told by an ``events_lost`` event in their place, with the number of the
+last of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from loopstream.sdk.frames import HEAD_BYTES, Frame, Tally, join_frame
+from loopstream.sdk.stream import Stream
+from loopstream.wire.limits import MAX_EVENTS_PER_FRAME
+
+UNROUTED: Final = -1
+FRAME_BYTES: Final = 512 * 1024
+# What an event costs beside its bytes, roughly: the entry, the bytes' head.
+_EVENT_OVERHEAD: Final = 150
+# Runs whose losses are remembered while they can't be told.
+_MAX_LOSERS: Final = 10_000
+# Below this, making room frees more than the newcomer needs: once for many events.
+_MIN_FREED: Final = 16 * 1024
+_LINGER_OF_LANES_S: Final = 60.0
+
+
+class Entry(NamedTuple):
+    """One packed event that waits."""
+
+    stream: Stream
+    seq: int
+    time: int
+    data: bytes
+
+    @property
+    def cost(self) -> int:
+        """Bytes that it takes in memory."""
+        return len(self.data) + _EVENT_OVERHEAD
+
+
+@dataclass(slots=True)
+class Lane:
+    """What waits for one partition.
+
+    Attributes:
+        open: the reader of verdicts has fixed its position in this partition.
+        runs: live runs whose events go here.
+        sending: the frame that Kafka has not confirmed yet.
+        since: when it was handed to Kafka.
+        again: a frame that failed, to be sent before all else.
+    """
+
+    entries: deque[Entry] = field(default_factory=deque)
+    cost: int = 0
+    first_at: float = 0.0
+    urgent: bool = False
+    lost: dict[Stream, Tally] = field(default_factory=dict)
+    open: bool = False
+    runs: int = 0
+    used_at: float = 0.0
+    sending: Frame | None = None
+    since: float = 0.0
+    again: Frame | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is anything that Kafka has not confirmed."""
+        return bool(self.entries or self.lost or self.sending or self.again)
+
+
+class Outbox:
+    """Events in, frames out. Safe to use from any thread.
+
+    Args:
+        clock: monotonic seconds.
+        max_bytes: bound of what waits, in bytes.
+        max_events: bound of what waits, in events.
+        linger: seconds that an event may wait for company.
+        on_lost: called with the number of events that were dropped.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        max_bytes: int,
+        max_events: int,
+        linger: float,
+        on_lost: Callable[[int], None],
+    ) -> None:
+        self._clock = clock
+        self._max_bytes = max_bytes
+        self._max_events = max_events
+        self._linger = linger
+        self._on_lost = on_lost
+        self._changed = threading.Condition()
+        self._partitions: int | None = None
+        self._lanes: dict[int, Lane] = {UNROUTED: Lane()}
+        self._streams: set[Stream] = set()
+        self._bytes = 0
+        self._events = 0
+        self._draining = False
+
+    # Agents' side.
+
+    def join(self, stream: Stream) -> None:
+        """A run begins: its partition is wanted from now on."""
+        with self._changed:
+            self._streams.add(stream)
+            self._lane_of(stream).runs += 1
+            self._changed.notify_all()
+
+    def leave(self, stream: Stream) -> None:
+        """A run ended."""
+        with self._changed:
+            if stream in self._streams:
+                self._streams.discard(stream)
+                lane = self._lane_of(stream)
+                lane.runs -= 1
+                lane.used_at = self._clock()
+
+    def add(self, stream: Stream, seq: int, time: int, data: bytes, urgent: bool = False) -> None:
+        """Queue one event; ``urgent`` ones don't wait for company. Never blocks."""
+        entry = Entry(stream, seq, time, data)
+        lost = 0
+        with self._changed:
+            if not self._fits(entry):
+                lost = self._make_room(entry)
+            lane = self._lane_of(stream)
+            if not self._fits(entry):
+                self._lose(lane, entry)
+                lost += 1
+            else:
+                self._append(lane, entry, urgent)
+        if lost:
+            self._on_lost(lost)
+
+    # The sender's side.
+
+    def route(self, partitions: int) -> None:
+        """The number of partitions is known: sort what waits. Nothing may be on its way."""
+        with self._changed:
+            if partitions == self._partitions:
+                return
+            old = list(self._lanes.values())
+            self._partitions = partitions
+            self._lanes = {}
+            for stream in self._streams:
+                self._lane_of(stream).runs += 1
+            for lane in old:
+                self._resort(lane)
+            self._changed.notify_all()
+
+    def take(self) -> list[Frame]:
+        """The frames that are due, one a lane at most; each goes to `done` or `failed` later."""
+        with self._changed:
+            now = self._clock()
+            due = [
+                self._frame(partition, lane)
+                for partition, lane in self._lanes.items()
+                if self._is_due(lane, now)
+            ]
+            for frame in due:
+                lane = self._lanes[frame.partition]
+                lane.sending, lane.again, lane.since = frame, None, now
+            return due
+
+    def done(self, frame: Frame) -> None:
+        """Kafka confirmed a frame."""
+        with self._changed:
+            lane = self._lanes[frame.partition]
+            lane.sending = None
+            lane.used_at = self._clock()
+            self._bytes -= len(frame.value)
+            self._events -= frame.events
+            self._changed.notify_all()
+
+    def failed(self, frame: Frame, drop: bool = False) -> None:
+        """A frame did not arrive, or nobody knows: send it again, or ``drop`` it."""
+        with self._changed:
+            lane = self._lanes[frame.partition]
+            lane.sending = None
+            if drop:
+                self._bytes -= len(frame.value)
+                self._events -= frame.events
+                for stream, tally in frame.tallies.items():
+                    _mark(lane, stream, tally)
+            else:
+                lane.again = frame
+            self._changed.notify_all()
+        if drop:
+            self._on_lost(frame.events)
+
+    def wait(self, longest: float) -> None:
+        """Sleep until something is due, something changes, or ``longest`` seconds have passed."""
+        with self._changed:
+            timeout = min(longest, self._until_due(self._clock()))
+            if timeout > 0:
+                self._changed.wait(timeout)
+
+    def wake(self) -> None:
+        """End all `wait`s."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def stalled(self, longest: float) -> bool:
+        """Whether a frame has been on its way for more than ``longest`` seconds, or failed."""
+        with self._changed:
+            now = self._clock()
+            return any(
+                lane.again is not None or (lane.sending is not None and now - lane.since > longest)
+                for lane in self._lanes.values()
+            )
+
+    @property
+    def on_their_way(self) -> bool:
+        """Whether Kafka has frames that it has not confirmed."""
+        with self._changed:
+            return any(lane.sending is not None for lane in self._lanes.values())
+
+    # The reader's side.
+
+    def wanted(self) -> set[int]:
+        """The partitions whose verdicts are to be read; lanes that nobody needs any more close.
+
+        A lane outlives its last run by a minute: the next run is often not far.
+        """
+        with self._changed:
+            now = self._clock()
+            for partition, lane in list(self._lanes.items()):
+                idle = lane.runs == 0 and not lane.waits
+                if partition != UNROUTED and idle and now - lane.used_at > _LINGER_OF_LANES_S:
+                    del self._lanes[partition]
+            return self._lanes.keys() - {UNROUTED}
+
+    def open(self, partitions: Iterable[int]) -> None:
+        """The reader's position in these partitions is fixed: their events may go."""
+        with self._changed:
+            for partition in partitions:
+                if partition in self._lanes:
+                    self._lanes[partition].open = True
+            self._changed.notify_all()
+
+    def unopened(self) -> set[int]:
+        """The wanted partitions in which the reader has no position."""
+        with self._changed:
+            return {
+                partition
+                for partition, lane in self._lanes.items()
+                if partition != UNROUTED and not lane.open
+            }
+
+    def wait_for_work(self, longest: float) -> None:
+        """Sleep until a lane waits for the reader, or ``longest`` seconds have passed."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: any(p != UNROUTED and not lane.open for p, lane in self._lanes.items()),
+                longest,
+            )
+
+    # The end.
+
+    def drain(self, timeout: float) -> bool:
+        """Send what waits without lingering; True if all was confirmed in time."""
+        with self._changed:
+            self._draining = True
+            self._changed.notify_all()
+            try:
+                return self._changed.wait_for(lambda: not self._pending(), timeout)
+            finally:
+                self._draining = False
+
+    @property
+    def pending(self) -> int:
+        """Events that Kafka has not confirmed."""
+        with self._changed:
+            return self._pending()
+
+    @property
+    def size(self) -> int:
+        """Bytes that wait."""
+        with self._changed:
+            return self._bytes
+
+    # Under the lock.
+
+    def _pending(self) -> int:
+        return self._events + sum(len(lane.lost) for lane in self._lanes.values())
+
+    def _lane_of(self, stream: Stream) -> Lane:
+        partitions = self._partitions
+        partition = UNROUTED if partitions is None else stream.partition(partitions)
+        lane = self._lanes.get(partition)
+        if lane is None:
+            lane = self._lanes[partition] = Lane(used_at=self._clock())
+        return lane
+
+    def _fits(self, entry: Entry) -> bool:
+        return self._events < self._max_events and self._bytes + entry.cost <= self._max_bytes
+
+    def _append(self, lane: Lane, entry: Entry, urgent: bool) -> None:
+        if not lane.entries:
+            lane.first_at = self._clock()
+        lane.entries.append(entry)
+        lane.cost += entry.cost
+        self._bytes += entry.cost
+        self._events += 1
+        lane.urgent |= urgent
+        # The sender is woken for what changes its plans, not for each event.
+        if urgent or len(lane.entries) in {1, MAX_EVENTS_PER_FRAME} or lane.cost > FRAME_BYTES:
+            self._changed.notify_all()
+
+    def _make_room(self, entry: Entry) -> int:
+        """Drop the oldest events of the fullest lane; how many."""
+        goal = max(entry.cost, min(_MIN_FREED, self._max_bytes // 8))
+        freed = count = 0
+        while freed < goal or not self._fits(entry):
+            lane = max(self._lanes.values(), key=lambda lane: lane.cost)
+            if not lane.entries:
+                break
+            gone = self._pop(lane)
+            self._lose(lane, gone)
+            freed += gone.cost
+            count += 1
+        return count
+
+    def _pop(self, lane: Lane) -> Entry:
+        entry = lane.entries.popleft()
+        lane.cost -= entry.cost
+        self._bytes -= entry.cost
+        self._events -= 1
+        return entry
+
+    def _lose(self, lane: Lane, entry: Entry) -> None:
+        _mark(lane, entry.stream, Tally(1, entry.seq, entry.time))
+
+    def _resort(self, lane: Lane) -> None:
+        """Move what waits in a lane to where it belongs now."""
+        failed = lane.again
+        if failed is not None:
+            # It was made for another partition. Its events are gone as events; their count is not.
+            self._bytes -= len(failed.value)
+            self._events -= failed.events
+            for stream, tally in failed.tallies.items():
+                _mark(self._lane_of(stream), stream, tally)
+        for stream, tally in lane.lost.items():
+            _mark(self._lane_of(stream), stream, tally)
+        while lane.entries:
+            entry = self._pop(lane)
+            self._append(self._lane_of(entry.stream), entry, lane.urgent)
+
+    def _is_due(self, lane: Lane, now: float) -> bool:
+        return lane.open and lane.sending is None and self._due_at(lane) <= now
+
+    def _due_at(self, lane: Lane) -> float:
+        if lane.again is not None or lane.urgent or self._draining:
+            return 0.0 if lane.waits else float("inf")
+        if len(lane.entries) >= MAX_EVENTS_PER_FRAME or lane.cost > FRAME_BYTES:
+            return 0.0
+        if lane.entries:
+            return lane.first_at + self._linger
+        return 0.0 if lane.lost else float("inf")
+
+    def _until_due(self, now: float) -> float:
+        due = [
+            self._due_at(lane)
+            for lane in self._lanes.values()
+            if lane.open and lane.sending is None
+        ]
+        return min(due, default=float("inf")) - now
+
+    def _frame(self, partition: int, lane: Lane) -> Frame:
+        if lane.again is not None:
+            return lane.again
+        packed, tallies = _markers(lane)
+        size = HEAD_BYTES + sum(map(len, packed))
+        while lane.entries and len(packed) < MAX_EVENTS_PER_FRAME:
+            size += len(lane.entries[0].data)
+            if packed and size > FRAME_BYTES:
+                break
+            entry = self._pop(lane)
+            packed.append(entry.data)
+            _count(tallies, entry.stream, Tally(1, entry.seq, entry.time))
+        lane.urgent &= bool(lane.entries)
+        key = next(iter(tallies)).scope.encode() if len(tallies) == 1 else None
+        frame = Frame(partition, key, join_frame(packed), tallies)
+        self._bytes += len(frame.value)
+        self._events += frame.events
+        return frame
+
+
+def _mark(lane: Lane, stream: Stream, tally: Tally) -> None:
+    """Note that a run lost events which will not be sent."""
+    _count(lane.lost, stream, Tally(tally.lost, tally.seq, tally.time))
+    if len(lane.lost) > _MAX_LOSERS:
+        del lane.lost[next(iter(lane.lost))]
+
+
+def _count(tallies: dict[Stream, Tally], stream: Stream, tally: Tally) -> None:
+    known = tallies.get(stream)
+    if known is None:
+        tallies[stream] = tally
+    else:
+        known.add(tally)
+
+
+def _markers(lane: Lane) -> tuple[list[bytes], dict[Stream, Tally]]:
+    """Events that tell of losses; all that is left in the lane happened after them."""
+    packed: list[bytes] = []
+    tallies: dict[Stream, Tally] = {}
+    for stream in list(lane.lost)[: MAX_EVENTS_PER_FRAME // 2]:
+        gap = lane.lost.pop(stream)
+        packed.append(stream.pack("events_lost", gap.time, {"count": gap.lost}, gap.seq))
+        tallies[stream] = Tally(gap.lost, gap.seq, gap.time)
+    return packed, tallies
