@@ -1,0 +1,194 @@
+"""The exact upstream code that the hardening was written against."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Iterator
+from importlib.metadata import version
+from typing import Any, Final
+
+from faust.app.base import App
+from faust.tables.manager import TableManager
+from faust.tables.recovery import Recovery
+from faust.transport.conductor import Conductor
+from faust.transport.consumer import Consumer, ThreadDelegateConsumer
+from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Producer
+from mode.services import Service
+
+from loopstream.errors import EXIT_SETTINGS, LoopstreamError
+
+VERSIONS: Final = {"faust-streaming": "0.15.3", "mode-streaming": "0.7.1", "aiokafka": "0.14.0"}
+
+# What is overridden, and what the overrides rely on.
+WATCHED: Final[tuple[tuple[type, tuple[str, ...]], ...]] = (
+    (
+        Consumer,
+        (
+            "_wait_next_records",
+            "getmany",
+            "_drain_messages",
+            "_filter_committable_offsets",
+            "_commit_tps",
+            "_commit_offsets",
+            "_get_active_partitions",
+            "_set_active_tps",
+            "on_partitions_revoked",
+            "on_partitions_assigned",
+            "on_stop",
+            "perform_seek",
+            "stop_flow",
+            "resume_flow",
+            "wait_for_stopped_flow",
+        ),
+    ),
+    (ThreadDelegateConsumer, ("threadsafe_partitions_revoked", "_getmany")),
+    (AIOKafkaConsumerThread, ("_fetch_records", "_seek_wait", "_commit", "seek_to_committed")),
+    (Producer, ("send", "flush", "_settings_extra", "_new_producer")),
+    (
+        Recovery,
+        (
+            "_seek_offsets",
+            "_restart_recovery",
+            "_slurp_changelogs",
+            "_wait",
+            "_add",
+            "_build_offsets",
+            "_build_highwaters",
+            "need_recovery",
+            "on_rebalance",
+            "on_recovery_completed",
+            "revoke",
+        ),
+    ),
+    (TableManager, ("recovery", "on_rebalance", "_update_channels")),
+    (Conductor, ("_subscriber", "_update_indices", "add")),
+    (
+        App,
+        (
+            "_new_conductor",
+            "_new_producer",
+            "_new_transport",
+            "_on_partitions_assigned",
+            "_on_partitions_revoked",
+            "_stop_consumer",
+            "on_start",
+            "on_started",
+            "on_stop",
+        ),
+    ),
+    (Service, ("crash", "_crash", "stop", "wait_first", "_execute_task")),
+)
+
+SHA256: Final[dict[str, str]] = {
+    "faust.transport.consumer.Consumer._wait_next_records": "6218e1969a636b3f",
+    "faust.transport.consumer.Consumer.getmany": "4b168d84882a70d6",
+    "faust.transport.consumer.Consumer._drain_messages": "44a2500309e83c63",
+    "faust.transport.consumer.Consumer._filter_committable_offsets": "dc5e9baf5d994485",
+    "faust.transport.consumer.Consumer._commit_tps": "a20e230b05ae8b15",
+    "faust.transport.consumer.Consumer._commit_offsets": "1a69799041188441",
+    "faust.transport.consumer.Consumer._get_active_partitions": "b24897f3c7afdb5d",
+    "faust.transport.consumer.Consumer._set_active_tps": "401f4dc883191950",
+    "faust.transport.consumer.Consumer.on_partitions_revoked": "d04b7ae72c6fc206",
+    "faust.transport.consumer.Consumer.on_partitions_assigned": "29ce96596f05a18c",
+    "faust.transport.consumer.Consumer.on_stop": "45b1d2210ce2b526",
+    "faust.transport.consumer.Consumer.perform_seek": "0e8c130ff4b0afd8",
+    "faust.transport.consumer.Consumer.stop_flow": "cf7e875a2b0d40e8",
+    "faust.transport.consumer.Consumer.resume_flow": "db59630f25b5819b",
+    "faust.transport.consumer.Consumer.wait_for_stopped_flow": "9a686a7f90a4e52b",
+    "faust.transport.consumer.ThreadDelegateConsumer.threadsafe_partitions_revoked": "6c55d67e9eb06ca5",
+    "faust.transport.consumer.ThreadDelegateConsumer._getmany": "f9d47aa9010b5ff2",
+    "faust.transport.drivers.aiokafka.AIOKafkaConsumerThread._fetch_records": "39a2c6c79fc1455a",
+    "faust.transport.drivers.aiokafka.AIOKafkaConsumerThread._seek_wait": "9d221e816d940467",
+    "faust.transport.drivers.aiokafka.AIOKafkaConsumerThread._commit": "932852ce7a23f658",
+    "faust.transport.drivers.aiokafka.AIOKafkaConsumerThread.seek_to_committed": "775ab0adc4b052ab",
+    "faust.transport.drivers.aiokafka.Producer.send": "0b5bd08f52e5e2a9",
+    "faust.transport.drivers.aiokafka.Producer.flush": "36d0cb3615f65b01",
+    "faust.transport.drivers.aiokafka.Producer._settings_extra": "a4c7bc41b6382223",
+    "faust.transport.drivers.aiokafka.Producer._new_producer": "e72355c3430ed02f",
+    "faust.tables.recovery.Recovery._seek_offsets": "19598ca63d94d250",
+    "faust.tables.recovery.Recovery._restart_recovery": "6bd8a8558a2dffe4",
+    "faust.tables.recovery.Recovery._slurp_changelogs": "7825c7e50f766d5a",
+    "faust.tables.recovery.Recovery._wait": "ec7429b70176f8c6",
+    "faust.tables.recovery.Recovery._add": "1584a197b11bf835",
+    "faust.tables.recovery.Recovery._build_offsets": "27eec86be06cb51f",
+    "faust.tables.recovery.Recovery._build_highwaters": "91b4cc0d3724ae7b",
+    "faust.tables.recovery.Recovery.need_recovery": "fd1dc345b5d5e121",
+    "faust.tables.recovery.Recovery.on_rebalance": "aa4d997a1795ceae",
+    "faust.tables.recovery.Recovery.on_recovery_completed": "6ef567acf072e46d",
+    "faust.tables.recovery.Recovery.revoke": "779302ebfab0b2db",
+    "faust.tables.manager.TableManager.recovery": "f0bf5de78b4c3d23",
+    "faust.tables.manager.TableManager.on_rebalance": "2d2c23a07bf54328",
+    "faust.tables.manager.TableManager._update_channels": "88e3941facc934d6",
+    "faust.transport.conductor.Conductor._subscriber": "2a79085834048049",
+    "faust.transport.conductor.Conductor._update_indices": "619b3247b96ac7d5",
+    "faust.transport.conductor.Conductor.add": "9944e209d2cc2250",
+    "faust.app.base.App._new_conductor": "ef3dbf0ce1428ea7",
+    "faust.app.base.App._new_producer": "e7e1814e715d8b30",
+    "faust.app.base.App._new_transport": "42db531312dd776f",
+    "faust.app.base.App._on_partitions_assigned": "de932b7927db85b3",
+    "faust.app.base.App._on_partitions_revoked": "d5c895bbe57dc73a",
+    "faust.app.base.App._stop_consumer": "55854a5de12c3f52",
+    "faust.app.base.App.on_start": "480d70c6c72d042d",
+    "faust.app.base.App.on_started": "c03627f2dc44a1dd",
+    "faust.app.base.App.on_stop": "bfe5a933defb2324",
+    "mode.services.Service.crash": "14980000465df0af",
+    "mode.services.Service._crash": "7bc0c709a151d556",
+    "mode.services.Service.stop": "e17cd2b6bd01e861",
+    "mode.services.Service.wait_first": "feade6a31f8a6789",
+    "mode.services.Service._execute_task": "2a976a30f01cbbef",
+}
+
+
+class UpstreamError(LoopstreamError):
+    """The installed Faust is not the one that the hardening was written for."""
+
+    code = "upstream"
+    exit_code = EXIT_SETTINGS
+
+
+def check_upstream() -> None:
+    """Refuse to run on any other upstream code.
+
+    Raises:
+        UpstreamError: a version or the source of a method differs; the message names them.
+    """
+    changed = [*_changed_versions(), *_changed_sources()]
+    if changed:
+        raise UpstreamError(
+            f"upstream differs from what the hardening was written for: {', '.join(changed)}.",
+            hint="Install the pinned versions (pip install 'loopstream[worker]').",
+        )
+
+
+def fingerprints() -> Iterator[tuple[str, str]]:
+    """Names and source digests of everything watched, as installed."""
+    for owner, names in WATCHED:
+        for name in names:
+            yield f"{owner.__module__}.{owner.__name__}.{name}", source_digest(owner, name)
+
+
+def source_digest(owner: type, name: str) -> str:
+    """First 16 hex digits of the SHA-256 of a method's source."""
+    source = inspect.getsource(_function(inspect.getattr_static(owner, name)))
+    return hashlib.sha256(source.encode()).hexdigest()[:16]
+
+
+def _function(member: Any) -> Any:
+    if isinstance(member, property):
+        return member.fget
+    # mode wraps service tasks and transitions; the source is the wrapped function's.
+    return inspect.unwrap(getattr(member, "fun", member))
+
+
+def _changed_versions() -> Iterator[str]:
+    for name, wanted in VERSIONS.items():
+        installed = version(name)
+        if installed != wanted:
+            yield f"{name} {installed} (not {wanted})"
+
+
+def _changed_sources() -> Iterator[str]:
+    for name, digest in fingerprints():
+        if SHA256.get(name) != digest:
+            yield name

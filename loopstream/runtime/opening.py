@@ -1,0 +1,106 @@
+"""Opening the partitions of a new assignment: before the first event, after the last row.
+
+Runs between the end of table recovery and the resumption of the flow.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from loopstream.policy.deployment import Deployment
+from loopstream.runtime.fold import Fold, FoldFactory
+from loopstream.runtime.lanes import Lane
+from loopstream.runtime.ports import SendRecord
+from loopstream.runtime.rows import PartitionRows
+from loopstream.runtime.seal import SEAL_KEY, check_seal
+from loopstream.runtime.sources import Sources
+from loopstream.runtime.stats import Stats
+from loopstream.runtime.store import RowStore
+from loopstream.runtime.topics import Topics
+from loopstream.wire.codec import CONTENT_TYPE, FRAME_TYPE, encode_frame
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where an events partition starts: its committed offset, and the first one in the log."""
+
+    partition: int
+    committed: int | None
+    earliest: int
+
+    @property
+    def offset(self) -> int:
+        """Offset that the first record must have."""
+        return max(self.committed or 0, self.earliest)
+
+
+class Opener:
+    """Makes lanes: checks the rows, asserts better ones again, pins fresh partitions."""
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        partitions: int,
+        factory: FoldFactory,
+        marker_key: Callable[[int], bytes],
+        store: Callable[[], RowStore],
+        sources: Sources,
+        topics: Topics,
+        stats: Stats,
+        send: SendRecord,
+    ) -> None:
+        self._deployment = deployment
+        self._partitions = partitions
+        self._factory = factory
+        self._marker_key = marker_key
+        self._store = store
+        self._sources = sources
+        self._topics = topics
+        self._stats = stats
+        self._send = send
+
+    async def open(self, starts: Iterable[Start]) -> list[Lane]:
+        """Lanes for these partitions, ready for their first record.
+
+        Raises:
+            CorruptStateError: the rows of a partition are incomplete.
+        """
+        return [await self._open(start) for start in starts]
+
+    async def _open(self, start: Start) -> Lane:
+        number, rows = start.partition, self._store().rows(start.partition)
+        check_seal(number, rows.get(SEAL_KEY), rows.count, start.committed)
+        await self._assert_better(number)
+        fold = self._factory(
+            self._deployment,
+            number,
+            self._partitions,
+            rows,
+            self._sources,
+            rows.get(self._marker_key(number)),
+        )
+        await self._pin(number, fold, rows)
+        return Lane(number, fold, rows, next_offset=start.offset, done=start.offset)
+
+    async def _assert_better(self, number: int) -> None:
+        for key, row in self._store().take_better(number):
+            await self._send(self._topics.changelog, key, row, number)
+            self._stats.reasserted += 1
+
+    async def _pin(self, number: int, fold: Fold, rows: PartitionRows) -> None:
+        """Fix what is in force before the first event: durable first, then in the log."""
+        if fold.pinned:
+            return
+        pin = fold.pin(int(time.time() * 1000))
+        confirmations = []
+        for key, row in fold.take_rows():
+            confirmations.append(await self._send(self._topics.changelog, key, row, number))
+            rows.put(key, row)
+        for confirmation in confirmations:
+            await confirmation
+        value = encode_frame([pin])
+        headers = [(CONTENT_TYPE, FRAME_TYPE)]
+        await (await self._send(self._topics.events, None, value, number, headers))
+        self._stats.pins += 1

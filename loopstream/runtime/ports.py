@@ -1,0 +1,30 @@
+"""What a checkpoint needs of Kafka, as functions, so that tests can refuse, delay and record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+
+class SendRecord(Protocol):
+    """Hands a record to the client; the future is its confirmation."""
+
+    async def __call__(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        partition: int,
+        headers: Iterable[tuple[str, bytes]] | None = None,
+    ) -> asyncio.Future[Any]: ...
+
+
+Done = Callable[[int, int], None]
+"""(partition, next offset): may be committed."""
+
+Committed = Callable[[int], int | None]
+"""Committed offset of an events partition."""
+
+Generation = Callable[[], int]
+"""Group generation of the present assignment."""

@@ -1,0 +1,96 @@
+"""The packed rows of one partition, and how late rows are kept out (monotone merge)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+from loopstream.runtime.fold import RESERVED, RowPosition
+
+POSITION_HEADER = "position"
+"""Header of a tombstone: the last offset of the row that it erases, decimal."""
+
+
+class PartitionRows(Protocol):
+    """Rows of one partition by key."""
+
+    applied: int | None
+    """Changelog offset up to which the rows are known; None: nothing was read yet."""
+    count: int
+    """Rows of scopes, without the reserved ones."""
+
+    def get(self, key: bytes) -> bytes | None: ...
+    def put(self, key: bytes, row: bytes) -> None: ...
+    def discard(self, key: bytes) -> None: ...
+    def __iter__(self) -> Iterator[bytes]: ...
+
+
+class MemoryRows:
+    """Rows in a dictionary; gone with the process, rebuilt from the changelog."""
+
+    def __init__(self) -> None:
+        self.applied: int | None = None
+        self.count = 0
+        self._rows: dict[bytes, bytes] = {}
+
+    def get(self, key: bytes) -> bytes | None:
+        """The row, or None."""
+        return self._rows.get(key)
+
+    def put(self, key: bytes, row: bytes) -> None:
+        """Store a row."""
+        if key not in self._rows and not key.startswith(RESERVED):
+            self.count += 1
+        self._rows[key] = row
+
+    def discard(self, key: bytes) -> None:
+        """Erase a row, if it is there."""
+        if self._rows.pop(key, None) is not None and not key.startswith(RESERVED):
+            self.count -= 1
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._rows)
+
+
+class Merge:
+    """Applies changelog records so that the highest last offset wins, not the latest writer.
+
+    ``better`` collects keys whose last record in the changelog is not the best one (a zombie wrote
+    it): the owner writes the kept rows again after recovery, before compaction finds them.
+    """
+
+    def __init__(self, rows: PartitionRows, position: RowPosition) -> None:
+        self._rows = rows
+        self._position = position
+        self.better: set[bytes] = set()
+
+    def apply(self, records: Iterable[Any]) -> None:
+        """Apply records (``key``, ``value``, ``offset``, ``headers``) in their order."""
+        rows, better, position = self._rows, self.better, self._position
+        offset = rows.applied
+        for record in records:
+            key, row, offset = record.key, record.value, record.offset
+            kept = rows.get(key)
+            if kept is None or kept == row:
+                worse = False
+            elif row is None:
+                worse = position(kept)[1] > _erased_position(record.headers)
+            else:
+                worse = position(kept)[1] > position(row)[1]
+            if worse:
+                better.add(key)
+                continue
+            better.discard(key)
+            if row is None:
+                rows.discard(key)
+            else:
+                rows.put(key, row)
+        rows.applied = offset
+
+
+def _erased_position(headers: Iterable[tuple[str, bytes]]) -> int:
+    for name, value in headers:
+        if name == POSITION_HEADER and value.isdigit():
+            return int(value)
+    # A tombstone of somebody else's: an operator erased the row on purpose.
+    return 2**63

@@ -1,0 +1,50 @@
+"""Sequences the control sources into the events: the owner of a partition copies what is new.
+
+A copy takes effect when it comes back in order, after the fold has checked it against the source.
+Appending twice (a crash between) does no harm: what is at or below the last applied is ignored.
+"""
+
+from __future__ import annotations
+
+from loopstream.events import Control
+from loopstream.runtime.inlet import ChannelInlet
+from loopstream.runtime.lanes import Lane, Lanes
+from loopstream.runtime.ports import SendRecord
+from loopstream.runtime.stats import Stats
+from loopstream.wire.codec import CONTENT_TYPE, FRAME_TYPE, encode_frame
+
+_HEADERS = ((CONTENT_TYPE, FRAME_TYPE),)
+
+
+class Sequencer:
+    """Appends pending controls to the open partitions."""
+
+    def __init__(
+        self, lanes: Lanes, inlet: ChannelInlet, stats: Stats, topic: str, send: SendRecord
+    ) -> None:
+        self._lanes = lanes
+        self._inlet = inlet
+        self._stats = stats
+        self._topic = topic
+        self._send = send
+
+    async def append(self) -> None:
+        """Append what no open partition has yet.
+
+        Raises:
+            Exception: the broker refused a record.
+        """
+        epoch = self._inlet.epoch
+        for lane in self._lanes:
+            for control in lane.fold.pending_controls():
+                if epoch != self._inlet.epoch:
+                    return
+                await self._append(lane, control)
+
+    async def _append(self, lane: Lane, control: Control) -> None:
+        if control.offset <= lane.appended.get(control.source, -1):
+            return
+        lane.appended[control.source] = control.offset
+        value = encode_frame([control])
+        await (await self._send(self._topic, None, value, lane.number, _HEADERS))
+        self._stats.controls += 1

@@ -1,0 +1,100 @@
+"""What one worker process is told. Nothing here changes a verdict: that is `Deployment`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from loopstream.config import Settings
+from loopstream.policy.deployment import Deployment
+from loopstream.wire.connection import Connection
+from loopstream.wire.verdicts import Format
+
+Store = Literal["memory", "rocksdict"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """Settings of one worker process; times in seconds unless the name says otherwise."""
+
+    connection: Connection
+    deployment: Deployment
+    partitions: int | None = None
+    """Partition count that the topics must have; None: whatever the events topic has."""
+
+    checkpoint_interval_s: float = 0.5
+    """Longest time between checkpoints: changelog volume against replay after a crash."""
+    max_dirty_rows: int = 20_000
+    """Changed rows at which a checkpoint starts early, and fetching pauses until it took them."""
+    max_pending_verdicts: int = 10_000
+    """Verdicts not yet confirmed by the broker at which fetching pauses."""
+    max_buffered_records: int = 20_000
+    """Records fetched but not yet applied at which fetching pauses."""
+    max_live_runs: int = 100_000
+    """Unpacked run states kept in memory per partition; the others stay packed rows."""
+
+    session_timeout_s: float = 15.0
+    """Silence after which the group takes the partitions away."""
+    heartbeat_interval_s: float = 3.0
+    rebalance_timeout_s: float = 20.0
+    instance_id: str | None = None
+    """Static membership: a worker that comes back under the same id keeps its partitions."""
+    standby_replicas: int = 0
+    """Workers that follow a partition's changelog without owning it."""
+
+    store: Store = "memory"
+    datadir: Path = Path("loopstream-data")
+    """Folder of the durable store; one worker each."""
+
+    verdict_format: Format = "msgpack"
+
+    start_timeout_s: float = 10.0
+    """Time in which a broker must answer at start."""
+    producer_timeout_s: float = 90.0
+    """Time a record may wait for its confirmation; after that the worker gives up."""
+    recovery_timeout_s: float = 120.0
+    """Time without progress in table recovery after which the worker gives up."""
+    progress_timeout_s: float = 120.0
+    """Time with lag but no progress after which the worker gives up."""
+    stop_timeout_s: float = 8.0
+    """Time that a stop on request may take; then the process ends anyway."""
+
+    log_level: str = "WARNING"
+    metrics_port: int | None = None
+    """Port of the metrics on the loopback interface; None: no port is opened."""
+
+    @property
+    def group(self) -> str:
+        """Consumer group, Faust application id and prefix of the changelog's name."""
+        return f"{self.deployment.prefix}.worker"
+
+
+def worker_settings(settings: Settings) -> WorkerSettings:
+    """What one worker needs of the process settings."""
+    worker, deployment = settings.worker, settings.deployment
+    return WorkerSettings(
+        connection=settings.connection,
+        deployment=Deployment(
+            prefix=settings.prefix,
+            profile=deployment.profile,
+            announce=deployment.announce,
+            mode=deployment.mode,
+            idle_ms=int(deployment.idle_s * 1000),
+            grace_ms=int(deployment.grace_s * 1000),
+            key_id=settings.tenant_key.id,
+        ),
+        checkpoint_interval_s=worker.checkpoint_interval_s,
+        max_dirty_rows=worker.max_dirty_rows,
+        max_live_runs=worker.max_live_runs,
+        session_timeout_s=worker.session_timeout_s,
+        progress_timeout_s=worker.progress_timeout_s,
+        instance_id=worker.instance_id,
+        standby_replicas=worker.standby_replicas,
+        store=worker.store,
+        datadir=worker.datadir,
+        verdict_format=worker.verdict_format,
+        start_timeout_s=settings.timeout_s,
+        log_level=settings.log.level.upper(),
+        metrics_port=worker.metrics_port,
+    )
