@@ -18,6 +18,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from loopstream.errors import TopicsError
 from loopstream.sdk.frames import Frame
+from loopstream.sdk.hush import hush
 from loopstream.sdk.ports import Done, Record, Refused
 from loopstream.wire.codec import CONTENT_TYPE
 from loopstream.wire.connection import Connection, TokenFile
@@ -58,6 +59,7 @@ class KafkaOut:
 
     def __init__(self, connection: Connection, topic: str) -> None:
         self._topic = topic
+        hush(connection.client_id)
         with _client_maker() as make_client:
             self._producer = _Producer(
                 **connection.for_kafka_python(),
@@ -104,6 +106,7 @@ class KafkaIn:
 
     def __init__(self, connection: Connection, topic: str) -> None:
         self._topic = topic
+        hush(connection.client_id)
         with _client_maker() as make_client:
             self._consumer = KafkaConsumer(
                 **connection.for_kafka_python(),

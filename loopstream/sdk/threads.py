@@ -45,17 +45,21 @@ class Worker(threading.Thread):
             try:
                 self.session()
             except Exception as error:  # noqa: BLE001 - the thread must outlive any trouble
-                self.down()
-                self.hub.complaints.say(
-                    self.name,
-                    "%s has no working connection to Kafka: %s. Agents go on (fail=%s).",
-                    self.name,
-                    error,
-                    self.hub.options.fail,
-                )
+                self.lost(error)
                 self.stopping.wait(self._pause)
                 self._pause = min(self._pause * 2, _LAST_PAUSE_S)
         self.down()
+
+    def lost(self, error: Exception) -> None:
+        """The session does not work."""
+        self.down()
+        self.hub.complaints.say(
+            self.name,
+            "%s has no working connection to Kafka: %s. Agents go on (fail=%s).",
+            self.name,
+            error,
+            self.hub.options.fail,
+        )
 
     def up(self) -> None:
         """The session works."""
@@ -202,8 +206,8 @@ class Reader(Worker):
         """Ask for something: a consumer says nothing when its broker is gone."""
         try:
             consumer.ends(self._positions)
-        except Exception:
-            self.down()
+        except Exception as error:
+            self.lost(error)
             self._heard_at = self._clock()
             self._missed += 1
             if self._missed >= _MISSED:
