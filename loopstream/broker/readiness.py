@@ -14,6 +14,8 @@ _TAIL_BYTES = 64 * 1024
 _CONNECT_SECONDS = 1.0
 _METADATA_MS = 5000
 
+_FRAME = "\tat "
+
 _HINTS = (
     ("Address already in use", "Another process took the port: give port 0, or a free one."),
     ("No space left on device", "Free some disk space."),
@@ -58,11 +60,15 @@ def failure(reason: str, logs: tuple[Path, ...]) -> BrokerError:
 
 
 def tail(path: Path, count: int = 12) -> list[str]:
-    """The last lines of a file, read from its last 64 KiB; empty if it can't be read."""
+    """The last lines within the last 64 KiB of a log, without Java's stack frames.
+
+    Empty if the file can't be read.
+    """
     try:
         with path.open("rb") as stream:
             size = stream.seek(0, 2)
             stream.seek(max(0, size - _TAIL_BYTES))
-            return stream.read().decode("utf-8", "replace").splitlines()[-count:]
+            lines = stream.read().decode("utf-8", "replace").splitlines()
     except OSError:
         return []
+    return [line for line in lines if not line.startswith(_FRAME)][-count:]
