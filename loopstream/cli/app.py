@@ -18,6 +18,7 @@ from loopstream.cli import (
     runs_show,
     topics_create,
     topics_show,
+    up,
     verdicts,
     worker,
 )
@@ -71,6 +72,7 @@ def _group(name: str, about: str, panel: str) -> typer.Typer:
     return group
 
 
+app.command("up", rich_help_panel=RUN)(up.up)
 app.command("worker", rich_help_panel=RUN)(worker.worker)
 app.command("broker", rich_help_panel=RUN)(broker.broker)
 _topics = _group("topics", "Create and show the topics of a prefix.", RUN)

@@ -41,8 +41,9 @@ def worker(
 
     Exit code 70: the worker could not go on without risking data; start it again.
     """
-    from loopstream.partition import MARKER_KEY, Partition, row_position
+    from loopstream.partition import marker_key, row_position
     from loopstream.runtime.app import run_worker
+    from loopstream.runtime.product import partition_factory
     from loopstream.runtime.settings import worker_settings
 
     settings = load_settings(
@@ -55,6 +56,7 @@ def worker(
         worker__datadir=datadir,
         worker__metrics_port=metrics_port,
     ).settings
-    code = run_worker(worker_settings(settings), Partition, MARKER_KEY, row_position)
+    told = worker_settings(settings)
+    code = run_worker(told, partition_factory(told), marker_key, row_position)
     if code:
         raise typer.Exit(code)

@@ -9,11 +9,12 @@ from contextlib import suppress
 from typing import Any, NoReturn, cast
 
 import faust
-from faust.types import TP, AppT, StreamT
+from faust.types import TP, AppT
 from faust.types.transports import ConductorT, ProducerT, TransportT
 
+from loopstream.config import load
 from loopstream.errors import EXIT_OK, EXIT_RESTART, LoopstreamError
-from loopstream.runtime.access import faust_options
+from loopstream.partition import marker_key, row_position
 from loopstream.runtime.admin import check_topics
 from loopstream.runtime.core import Core
 from loopstream.runtime.fold import FoldFactory, RowPosition
@@ -24,19 +25,13 @@ from loopstream.runtime.hardening.producer import StrictProducer
 from loopstream.runtime.hardening.recovery import BatchTableManager
 from loopstream.runtime.hardening.upstream import check_upstream
 from loopstream.runtime.hardening.watchdog import Watchdog
-from loopstream.runtime.inlet import Batch
+from loopstream.runtime.loop import new_event_loop
 from loopstream.runtime.opening import Start
+from loopstream.runtime.options import RAW, faust_settings
+from loopstream.runtime.product import partition_factory
 from loopstream.runtime.settings import WorkerSettings, worker_settings
 from loopstream.runtime.store import RowStore, RunTable
 from loopstream.runtime.topics import TABLE
-
-_RAW: dict[str, Any] = {
-    "key_type": bytes,
-    "value_type": bytes,
-    "key_serializer": "raw",
-    "value_serializer": "raw",
-}
-
 
 class WorkerApp(faust.App):
     """Faust with the parts of `hardening` in the places that Faust offers for them."""
@@ -110,7 +105,7 @@ class WorkerApp(faust.App):
             return
         earliest = await consumer.earliest_offsets(*mine)
         starts = {
-            tp: Start(tp.partition, consumer._committed_offset[tp], earliest.get(tp) or 0)
+            tp: Start(tp.partition, consumer.committed_offset(tp), earliest.get(tp) or 0)
             for tp in mine
         }
         # What continuity expects is what is fetched, whatever position a fetch left behind.
@@ -122,7 +117,7 @@ class WorkerApp(faust.App):
         recovery = Watchdog("table recovery", settings.recovery_timeout_s)
         work = Watchdog("event processing", settings.progress_timeout_s)
         while not self.should_stop:
-            offsets = self.tables.recovery.active_offsets
+            offsets = cast("BatchTableManager", self.tables).recovery.active_offsets
             recovery.observe(
                 (self.rebalancing_count, tuple(offsets.items())),
                 waiting=self.in_recovery or self.rebalancing,
@@ -137,7 +132,7 @@ class WorkerApp(faust.App):
         for lane in core.lanes:
             with suppress(Exception):  # between two assignments there is no high water
                 end = consumer.highwater(TP(core.topics.events, lane.number))
-                if end is not None and end > lane.next_offset:
+                if (end or 0) > lane.next_offset:
                     return True
         return False
 
@@ -146,8 +141,8 @@ def create_app(
     settings: WorkerSettings,
     partitions: int,
     factory: FoldFactory,
-    marker_key: Callable[[int], bytes],
-    row_position: RowPosition,
+    key_of_marker: Callable[[int], bytes],
+    position: RowPosition,
 ) -> WorkerApp:
     """Build the application; nothing is connected yet.
 
@@ -155,36 +150,36 @@ def create_app(
         settings: of this process.
         partitions: of the events topic, as `check_topics` found it.
         factory: makes the fold of a partition.
-        marker_key: key of a partition's marker row.
-        row_position: reads (partition, last offset) from the head of a row.
+        key_of_marker: key of a partition's marker row.
+        position: reads (partition, last offset) from the head of a row.
 
     Raises:
         UpstreamError: the installed Faust is not the one that the hardening was written for.
     """
     check_upstream()
-    app = WorkerApp(settings.group, **_faust_settings(settings, partitions))
+    app = WorkerApp(settings.group, **faust_settings(settings, partitions))
     app.settings = settings
     channel = app.channel(value_type=None, maxsize=0)
     table = cast(
         "RunTable", app.Table(TABLE, key_type=bytes, value_type=bytes, partitions=partitions)
     )
-    table.position = row_position
+    table.position = position
     app.core = Core(
         settings,
         partitions,
         factory,
-        marker_key,
+        key_of_marker,
         channel=channel,
         store=lambda: cast("RowStore", table.data),
         send=_sender(app),
         done=_committer(app),
         generation=lambda: app.consumer_generation_id,
-        fail=lambda reason: leave(reason),
+        fail=leave,
     )
-    app.events_topic = app.topic(app.core.topics.events, partitions=partitions, **_RAW)
+    app.events_topic = app.topic(app.core.topics.events, partitions=partitions, **RAW)
 
     @app.agent(channel, name="events")
-    async def events(batches: StreamT[Batch]) -> None:
+    async def events(batches: Any) -> None:
         try:
             async for batch in batches.noack():
                 await app.core.applier.consume(batch)
@@ -192,36 +187,6 @@ def create_app(
             leave(error)
 
     return app
-
-
-def _faust_settings(settings: WorkerSettings, partitions: int) -> dict[str, Any]:
-    return {
-        **faust_options(settings.connection),
-        "autodiscover": False,
-        "datadir": settings.datadir,
-        "store": "memory://",
-        "topic_partitions": partitions,
-        # Topics are created by us alone, with the configuration that they need.
-        "topic_allow_declare": False,
-        "topic_disable_leader": True,
-        "web_enabled": False,
-        "table_standby_replicas": settings.standby_replicas,
-        "consumer_group_instance_id": settings.instance_id,
-        "consumer_auto_offset_reset": "earliest",
-        "broker_commit_interval": min(1.0, settings.checkpoint_interval_s),
-        "broker_session_timeout": settings.session_timeout_s,
-        "broker_heartbeat_interval": settings.heartbeat_interval_s,
-        "broker_rebalance_timeout": settings.rebalance_timeout_s,
-        "broker_max_poll_interval": 300.0,
-        "producer_request_timeout": settings.producer_timeout_s,
-        "producer_max_batch_size": 256 * 1024,
-        # With True a stop under load waits for streams that nobody feeds any more.
-        "stream_wait_empty": False,
-        "agent_supervisor": "mode.supervisors.CrashingSupervisor",
-        "Table": RunTable,
-        "TableManager": BatchTableManager,
-        "worker_redirect_stdouts": False,
-    }
 
 
 def _sender(app: AppT) -> Any:
@@ -250,8 +215,8 @@ def _committer(app: WorkerApp) -> Callable[[int, int], None]:
 def run_worker(
     settings: WorkerSettings,
     factory: FoldFactory,
-    marker_key: Callable[[int], bytes],
-    row_position: RowPosition,
+    key_of_marker: Callable[[int], bytes],
+    position: RowPosition,
 ) -> int:
     """Run a worker until it is told to stop; the process exit code.
 
@@ -262,9 +227,9 @@ def run_worker(
     partitions = check_topics(
         connection, prefix, settings.partitions, timeout_s=settings.start_timeout_s
     )
-    loop = _new_loop()
+    loop = new_event_loop()
     asyncio.set_event_loop(loop)
-    app = create_app(settings, partitions, factory, marker_key, row_position)
+    app = create_app(settings, partitions, factory, key_of_marker, position)
     worker = faust.Worker(
         app, loop=loop, loglevel=settings.log_level, quiet=True, redirect_stdouts=False
     )
@@ -275,21 +240,10 @@ def run_worker(
     return EXIT_OK
 
 
-def _new_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return cast("asyncio.AbstractEventLoop", uvloop.new_event_loop())
-
-
 def __getattr__(name: str) -> Any:
     """``app``: made on first use, from the environment and ``loopstream.toml``."""
     if name != "app":
         raise AttributeError(name)
-    from loopstream.config import load
-    from loopstream.partition import MARKER_KEY, Partition, row_position
-
     try:
         settings = worker_settings(load().settings)
         partitions = check_topics(
@@ -298,7 +252,8 @@ def __getattr__(name: str) -> Any:
             settings.partitions,
             timeout_s=settings.start_timeout_s,
         )
-        made = create_app(settings, partitions, Partition, MARKER_KEY, row_position)
+        factory = partition_factory(settings)
+        made = create_app(settings, partitions, factory, marker_key, row_position)
     except LoopstreamError as error:
         sys.stderr.write(f"loopstream: {error}\n")
         raise SystemExit(error.exit_code) from None

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from loopstream.config import Settings
+from loopstream.partition.admission import TenantKey
 from loopstream.policy.deployment import Deployment
 from loopstream.wire.connection import Connection
 from loopstream.wire.verdicts import Format
@@ -60,6 +61,11 @@ class WorkerSettings:
     stop_timeout_s: float = 8.0
     """Time that a stop on request may take; then the process ends anyway."""
 
+    tenant_key: TenantKey | None = None
+    """The key that runners fingerprint with, where raw events are to be accepted too."""
+    samples: bool = False
+    """Dead letters carry the first bytes of what was refused."""
+
     log_level: str = "WARNING"
     metrics_port: int | None = None
     """Port of the metrics on the loopback interface; None: no port is opened."""
@@ -73,6 +79,7 @@ class WorkerSettings:
 def worker_settings(settings: Settings) -> WorkerSettings:
     """What one worker needs of the process settings."""
     worker, deployment = settings.worker, settings.deployment
+    secret, key_id = settings.tenant_key.read(), settings.tenant_key.id
     return WorkerSettings(
         connection=settings.connection,
         deployment=Deployment(
@@ -94,6 +101,8 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         store=worker.store,
         datadir=worker.datadir,
         verdict_format=worker.verdict_format,
+        tenant_key=TenantKey(key_id, secret) if key_id and secret else None,
+        samples=deployment.capture == "full",
         start_timeout_s=settings.timeout_s,
         log_level=settings.log.level.upper(),
         metrics_port=worker.metrics_port,

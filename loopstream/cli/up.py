@@ -1,0 +1,155 @@
+"""``loopstream up``: everything in one command."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from loopstream.cli.console import print_line, say
+from loopstream.cli.options import Bootstrap, ConfigFile, Prefix, SetValues, load_settings
+
+if TYPE_CHECKING:
+    from loopstream.cli.workers import Workers
+    from loopstream.config import Loaded, Settings
+
+_ASK_S: Final = 10.0
+_ASK_TIMES: Final = 9
+
+
+def up(
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Play a fleet of agents, some of which loop, and end.")
+    ] = False,
+    detectors: Annotated[
+        Path | None,
+        typer.Option("--detectors", help="Detector settings to push first (JSON or JSON5)."),
+    ] = None,
+    workers: Annotated[int, typer.Option("--workers", min=1, max=16, help="Processes.")] = 1,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option("--data-dir", help="Keeps the embedded broker's topics between runs."),
+    ] = None,
+    bootstrap: Bootstrap = None,
+    prefix: Prefix = None,
+    config: ConfigFile = None,
+    values: SetValues = None,
+) -> None:
+    """Start a broker, the topics and the workers, without Docker; with --demo also a fleet.
+
+    With --bootstrap, LOOPSTREAM_BOOTSTRAP or a loopstream.toml that names brokers, no broker is
+    started and those are used.
+
+    ```console
+    $ loopstream up --demo
+    $ loopstream up --detectors agents.json --data-dir ~/.loopstream/kafka
+    ```
+
+    The demo ends by itself after about 30 s. Exit code 0: every looping agent was stopped and no
+    healthy one was; else 1.
+    """
+    loaded = load_settings(bootstrap, prefix, config, values)
+    with ExitStack() as stack:
+        settings = stack.enter_context(_cluster(loaded, data_dir, demo))
+        with tempfile.TemporaryDirectory(prefix="loopstream-") as scratch:
+            _prepare(settings, detectors, Path(scratch), demo=demo)
+        running = _workers(settings, workers, config, values)
+        stack.enter_context(running)
+        _await(settings, running)
+        code = _demo(settings) if demo else _serve(settings, running)
+    if code:
+        raise typer.Exit(code)
+
+
+@contextmanager
+def _cluster(loaded: Loaded, data_dir: Path | None, demo: bool) -> Iterator[Settings]:
+    """The settings with a cluster that is there: the one they name, or an embedded one."""
+    if "bootstrap" in loaded.origins:
+        yield loaded.settings
+        return
+    from loopstream.broker import EmbeddedKafka
+
+    say("starting Kafka (the first time its jars are fetched)")
+    with EmbeddedKafka(data_dir) as broker:
+        say(f"Kafka serves at {broker.bootstrap}")
+        if data_dir is None and not demo:
+            say("its topics go with it; --data-dir keeps them")
+        yield loaded.settings.model_copy(update={"bootstrap": broker.bootstrap})
+
+
+def _prepare(settings: Settings, detectors: Path | None, scratch: Path, *, demo: bool) -> None:
+    """Topics, then detector settings: they must be there before a partition's first event."""
+    import json
+
+    from loopstream.cli.config_push import push_blocks
+    from loopstream.config import read_blocks
+    from loopstream.runtime.admin import ensure_topics
+
+    ensure_topics(
+        settings.connection,
+        settings.prefix,
+        settings.partitions,
+        settings.replication_factor,
+        timeout_s=settings.timeout_s,
+    )
+    if detectors is None and demo:
+        from loopstream.demo.stage import DEMO_SETTINGS
+
+        detectors = scratch / "demo.json"
+        detectors.write_text(json.dumps(DEMO_SETTINGS), encoding="utf-8")
+    if detectors is not None:
+        for change in push_blocks(settings, read_blocks(detectors)):
+            say(f"settings: {change.what} {change.key}: {change.detail}")
+
+
+def _workers(
+    settings: Settings, count: int, config: Path | None, values: list[str] | None
+) -> Workers:
+    from loopstream.cli.workers import Workers
+
+    arguments = ["--bootstrap", settings.bootstrap, "--prefix", settings.prefix]
+    if config is not None:
+        arguments += ["--config", str(config)]
+    for value in values or ():
+        arguments += ["--set", value]
+    return Workers(count, arguments)
+
+
+def _await(settings: Settings, running: Workers) -> None:
+    from loopstream.demo.stage import NoAnswerError, answers
+
+    say("waiting for the worker")
+    for _ in range(_ASK_TIMES):
+        if answers(settings.connection, settings.prefix, _ASK_S):
+            return
+        running.look_after()  # if it ended, that is the better message
+    raise NoAnswerError(_ASK_TIMES * _ASK_S)
+
+
+def _demo(settings: Settings) -> int:
+    from rich.console import Console
+
+    from loopstream.demo.stage import perform
+
+    outcome = perform(settings.connection, settings.prefix, Console())
+    print_line(outcome.closing_line())
+    return 0 if outcome.success else 1
+
+
+def _serve(settings: Settings, running: Workers) -> int:
+    """Until Ctrl-C or SIGTERM."""
+    import signal
+    import threading
+
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    print_line(settings.bootstrap)
+    say(f"ready: prefix {settings.prefix}; stop with Ctrl-C")
+    while not stop.wait(1.0):
+        running.look_after()
+    return 0
