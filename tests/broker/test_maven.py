@@ -44,7 +44,7 @@ def test_without_settings_jgo_decides(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "namespace", ["", ' xmlns="http://maven.apache.org/SETTINGS/1.2.0"'], ids=["bare", "namespaced"]
+    "namespace", ["", ' xmlns="urn:maven-settings"'], ids=["bare", "namespaced"]
 )
 def test_the_users_mirror_is_taken(tmp_path: Path, namespace: str) -> None:
     environ = settings(tmp_path / ".m2", mirror(), namespace=namespace)
