@@ -52,7 +52,7 @@ def hold_preferred(port: int) -> PortHold:
 def _refused(port: int, error: OSError | OverflowError) -> BrokerError:
     taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
     return BrokerError(
-        f"port {port} is in use." if taken else f"port {port} can't be used: {error}.",
+        f"port {port} is in use." if taken else f"port {port} is out of range or barred.",
         where=f"{HOST}:{port}",
         hint="Stop the process that listens there, or give port 0 to let the OS pick one.",
     )
