@@ -81,7 +81,8 @@ def _with_vetoes(history: History, signature: str) -> Stuck:
 def failures_across(history: History, signature: str) -> Stuck:
     """Newest failed commands that failed alike, whatever the command was.
 
-    Ends where ``signature`` comes again after another command has been met.
+    Ends where ``signature`` has failed again after another command's failure has been met. Refusals
+    count towards neither, and never alone.
     """
     count = vetoes = 0
     newest: Record | None = None
@@ -91,14 +92,14 @@ def failures_across(history: History, signature: str) -> Stuck:
             break
         if record.pending:
             continue
-        if record.call.signature != signature:
-            met_other = True
-        elif met_other:
-            break
         if record.vetoed:
             vetoes += 1
             continue
         if record.failure is None or record.result is None:
+            break
+        if record.call.signature != signature:
+            met_other = True
+        elif met_other:
             break
         if newest is None:
             newest = record
