@@ -134,6 +134,12 @@ class Engine:
             return None
         return fp.documented if self._documented else fp.reference
 
+    def digests(self, event: ToolCall | ToolOutcome) -> CallDigests | None:
+        """Either's digests."""
+        return (
+            self.call_digests(event) if isinstance(event, ToolCall) else self.outcome_digests(event)
+        )
+
     def step(self, state: RunState, event: RunEvent, limits: Limits, at: Position) -> Step:
         """Fold one event into its run's state, in place.
 

@@ -153,7 +153,7 @@ class SessionDriver:
 
     def _step(self, event: RunEvent) -> Step:
         self._played += 1
-        at = Position(partition=0, offset=self._played, index=0, append_time=0)
+        at = Position(partition=0, offset=self._played, place=0, append_time=0)
         return self._engine.step(self._run(event.run), event, self._limits, at)
 
     def _run(self, run: str | None) -> RunState:

@@ -47,12 +47,14 @@ def check_identity(state: RunState, event: RunEvent) -> None:
     Raises:
         RefusedEventError: ``identity_mismatch``.
     """
-    moved = isinstance(event, RunStarted) and (event.resumed or state.ended is not None)
-    for name in ("agent", "session", "runner"):
-        told, bound = getattr(event, name), getattr(state, name)
-        changed = told is not None and bound is not None and told != bound
-        if changed and not (moved and name == "runner"):
-            raise RefusedEventError(RejectCode.IDENTITY_MISMATCH, name)
+    if event.agent != state.agent and None not in (event.agent, state.agent):
+        raise RefusedEventError(RejectCode.IDENTITY_MISMATCH, "agent")
+    if event.session != state.session and None not in (event.session, state.session):
+        raise RefusedEventError(RejectCode.IDENTITY_MISMATCH, "session")
+    if event.runner != state.runner and None not in (event.runner, state.runner):
+        moved = isinstance(event, RunStarted) and (event.resumed or state.ended is not None)
+        if not moved:
+            raise RefusedEventError(RejectCode.IDENTITY_MISMATCH, "runner")
 
 
 def bind_identity(state: RunState, event: RunEvent) -> None:
@@ -68,29 +70,23 @@ def bind_identity(state: RunState, event: RunEvent) -> None:
 
 
 def fingerprinted(
-    engine: Engine, state: RunState, event: RunEvent, key: TenantKey | None
-) -> RunEvent:
+    engine: Engine, state: RunState, event: ToolCall | ToolOutcome, key: TenantKey | None
+) -> ToolCall | ToolOutcome:
     """The event with the digests of the deployment's profile.
 
     Raises:
         RefusedEventError: ``no_fingerprint``, ``raw_under_key``, ``raw_undecodable``.
     """
-    if isinstance(event, ToolCall):
-        has_digests = engine.call_digests(event) is not None
-    elif isinstance(event, ToolOutcome):
-        has_digests = engine.outcome_digests(event) is not None
-    else:
-        return event
     if event.fp is None:
         return _from_raw(engine, state, event, key)
-    if not has_digests:
+    if engine.digests(event) is None:
         raise RefusedEventError(RejectCode.NO_FINGERPRINT, engine.deployment.profile)
     return event
 
 
 def _from_raw(
     engine: Engine, state: RunState, event: ToolCall | ToolOutcome, key: TenantKey | None
-) -> RunEvent:
+) -> ToolCall | ToolOutcome:
     deployment = engine.deployment
     keyed = deployment.key_id is not None or state.key_id not in (None, PLAIN)
     if key is None and keyed:
@@ -104,15 +100,13 @@ def _from_raw(
         raise RefusedEventError(RejectCode.RAW_UNDECODABLE, str(error)) from None
 
 
-def bind_key(state: RunState, event: RunEvent) -> None:
+def bind_key(state: RunState, event: ToolCall | ToolOutcome) -> None:
     """All digests of a run are made with one key; the first tool event binds it.
 
     Raises:
         RefusedEventError: ``key_mismatch``.
     """
-    if not isinstance(event, ToolCall | ToolOutcome) or event.fp is None:
-        return
-    key_id = event.fp.key_id or PLAIN
+    key_id = (event.fp.key_id if event.fp is not None else None) or PLAIN
     if state.key_id is None:
         state.key_id = key_id
     elif state.key_id != key_id:

@@ -16,6 +16,7 @@ from loopstream.events import (
     RejectCode,
     RunEvent,
     ToolCall,
+    ToolOutcome,
     Verdict,
 )
 from loopstream.partition.admission import (
@@ -172,11 +173,14 @@ class Partition:
         # Several events of one run in one frame share its offset: only what was applied before
         # this record makes it a replay.
         applied: set[str] = set()
+        counted = 0
         for index, event in zip(decoded.indexes, decoded.events, strict=True):
             try:
-                self._event(record, index, event, applied)
+                counted += self._event(record, index, event, applied)
             except RefusedEventError as refused:
                 self._refuse(record, index, refused.code, refused.detail)
+        if counted:
+            self.counts["applied"] += counted
         self._marker.offset = record.offset
         return True
 
@@ -232,15 +236,17 @@ class Partition:
                 content_type = value
         return decode_record(record.value, content_type)
 
-    def _event(self, record: Record, index: int, event: Event, applied: set[str]) -> None:
+    def _event(self, record: Record, index: int, event: Event, applied: set[str]) -> bool:
+        """Fold one event; whether it was one of a run's, and applied."""
         if isinstance(event, Control):
             self._control(record, index, event)
-        elif isinstance(event, Pin):
+            return False
+        if isinstance(event, Pin):
             self.counts["pin" if self._controls.see_pin(event) else "foreign_pin"] += 1
-        else:
-            self._run_event(record, index, event, applied)
+            return False
+        return self._run_event(record, index, event, applied)
 
-    def _run_event(self, record: Record, index: int, event: RunEvent, applied: set[str]) -> None:
+    def _run_event(self, record: Record, index: int, event: RunEvent, applied: set[str]) -> bool:
         scope = scope_key(event.run, event.session)
         if scope is None:
             raise RefusedEventError(RejectCode.NO_SCOPE, "run and session")
@@ -250,13 +256,14 @@ class Partition:
             # its changelog record, in case that was what got lost.
             self.counts["replayed"] += 1
             self._touch(scope, state)
-            return
+            return False
         if is_duplicate(state, event):
             self.counts["duplicate"] += 1
-            return
+            return False
         check_identity(state, event)
-        event = fingerprinted(self._engine, state, event, self._key)
-        bind_key(state, event)
+        if isinstance(event, ToolCall | ToolOutcome):
+            event = fingerprinted(self._engine, state, event, self._key)
+            bind_key(state, event)
         bind_identity(state, event)
         self._note(state, event)
         at = Position(self.number, record.offset, index, record.timestamp)
@@ -264,8 +271,9 @@ class Partition:
         state.offset, state.appended = record.offset, record.timestamp
         applied.add(scope)
         self._touch(scope, state)
-        self.counts["applied"] += 1
-        self._publish(scope, step)
+        if step.verdicts:
+            self._publish(scope, step)
+        return True
 
     def _note(self, state: RunState, event: RunEvent) -> None:
         if remember(state, event):
@@ -273,7 +281,7 @@ class Partition:
             self.counts["gap"] += 1
         if state.ended is not None:
             self.counts["after_end"] += 1
-        if isinstance(event, ToolCall) and event.oversize:
+        if isinstance(event, ToolCall | ToolOutcome) and event.oversize:
             self.counts["oversize"] += 1
 
     def _publish(self, scope: str, step: Step) -> None:

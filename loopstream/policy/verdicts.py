@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from loopstream.detect.base import Finding
 from loopstream.detect.limits import Limits
@@ -20,13 +20,12 @@ _MAX_KEY: Final = 4096
 _MAX_EXCLUDED: Final = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """Where an event stands in the log; times in milliseconds."""
 
     partition: int
     offset: int
-    index: int
+    place: int
     append_time: int
 
 
@@ -43,8 +42,7 @@ class Trigger:
     @classmethod
     def of(cls, event: RunEvent | Control, position: Position) -> Trigger:
         """An event without an id is named by its place, so replay names it alike."""
-        place = position
-        name = event.id or f"{place.partition}-{place.offset}-{place.index}"
+        name = event.id or f"{position.partition}-{position.offset}-{position.place}"
         call_id = event.call_id if isinstance(event, ToolCall) else None
         traceparent = None if isinstance(event, Control) else event.traceparent
         return cls(name, event.time, position, call_id, traceparent)

@@ -194,19 +194,19 @@ def _validate_each(events: list[Any]) -> Decoded:
 
 def _too_deep(value: Any) -> bool:
     """Whether an event nests deeper than the bound; iterative: a bomb can't exhaust the stack."""
-    if type(value) not in _CONTAINERS:
-        return False
-    level = [value]
-    for _ in range(MAX_EVENT_DEPTH):
+    if type(value) is not dict:
+        return False  # no event: refused without being looked into
+    level = [child for child in value.values() if type(child) in _CONTAINERS]
+    for _ in range(MAX_EVENT_DEPTH - 1):
+        if not level:
+            return False
         level = [
             child
             for node in level
             for child in (node.values() if type(node) is dict else node)
             if type(child) in _CONTAINERS
         ]
-        if not level:
-            return False
-    return True
+    return bool(level)
 
 
 def _explain(index: int, error: ValidationError) -> Reject:
