@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aiokafka import AIOKafkaConsumer
 from aiokafka.abc import AbstractTokenProvider
 from faust.auth import OAuthCredentials, SASLCredentials, SSLCredentials
 from faust.types.auth import CredentialsT
@@ -27,6 +28,21 @@ def faust_options(connection: Connection) -> dict[str, Any]:
     if credentials is not None:
         options["broker_credentials"] = credentials
     return options
+
+
+def free_consumer(connection: Connection) -> Any:
+    """An aiokafka consumer without a group: it starts at the beginning and commits nothing.
+
+    Raises:
+        OSError: a TLS file can't be read.
+    """
+    make: Any = AIOKafkaConsumer
+    return make(
+        **connection.for_aiokafka(),
+        group_id=None,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+    )
 
 
 def _credentials(connection: Connection) -> CredentialsT | None:

@@ -33,6 +33,7 @@ from loopstream.runtime.settings import WorkerSettings, worker_settings
 from loopstream.runtime.store import RowStore, RunTable
 from loopstream.runtime.topics import TABLE
 
+
 class WorkerApp(faust.App):
     """Faust with the parts of `hardening` in the places that Faust offers for them."""
 
@@ -169,11 +170,13 @@ def create_app(
         partitions,
         factory,
         key_of_marker,
+        position,
         channel=channel,
         store=lambda: cast("RowStore", table.data),
         send=_sender(app),
         done=_committer(app),
         generation=lambda: app.consumer_generation_id,
+        committed=_committed(app),
         fail=leave,
     )
     app.events_topic = app.topic(app.core.topics.events, partitions=partitions, **RAW)
@@ -212,6 +215,14 @@ def _committer(app: WorkerApp) -> Callable[[int, int], None]:
     return done
 
 
+def _committed(app: WorkerApp) -> Callable[[int], int | None]:
+    def committed(partition: int) -> int | None:
+        consumer = cast("BatchConsumer", app.consumer)
+        return consumer.committed_offset(TP(app.core.topics.events, partition))
+
+    return committed
+
+
 def run_worker(
     settings: WorkerSettings,
     factory: FoldFactory,
@@ -236,8 +247,7 @@ def run_worker(
     try:
         worker.execute_from_commandline()
     except SystemExit as done:
-        return EXIT_OK if not done.code else EXIT_RESTART
-    return EXIT_OK
+        return EXIT_RESTART if done.code else EXIT_OK
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -28,9 +28,13 @@ from loopstream.runtime.inlet import ChannelInlet
 from loopstream.runtime.lanes import Lane, Lanes
 from loopstream.runtime.outbox import Outbox
 from loopstream.runtime.ports import Done, Generation, SendRecord
+from loopstream.runtime.rows import POSITION_HEADER
 from loopstream.runtime.seal import SEAL_KEY, Seal, pack_seal
 from loopstream.runtime.stats import Stats
+from loopstream.runtime.sweep import Sweep
 from loopstream.runtime.topics import Topics
+
+SWEEP_INTERVAL_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,8 @@ class Checkpointer:
         send: SendRecord,
         done: Done,
         generation: Generation,
+        sweep: Sweep,
+        max_live_runs: int,
     ) -> None:
         self._lanes = lanes
         self._outbox = outbox
@@ -68,13 +74,11 @@ class Checkpointer:
         self._send = send
         self._done = done
         self._generation = generation
+        self._sweep = sweep
+        self._max_live_runs = max_live_runs
+        self._next_sweep = 0.0
         self._lock = asyncio.Lock()
         self.last = time.monotonic()
-
-    @property
-    def running(self) -> bool:
-        """Whether one is under way."""
-        return self._lock.locked()
 
     async def take(self) -> bool:
         """Take one checkpoint; False if the assignment went meanwhile.
@@ -99,9 +103,11 @@ class Checkpointer:
                 cut.lane.done = max(cut.lane.done, cut.next_offset)
                 if cut.next_offset:
                     self._done(cut.lane.number, cut.next_offset)
+                cut.lane.fold.shrink(self._max_live_runs)
             self.last = time.monotonic()
             self._stats.checkpoints += 1
             self._stats.checkpoint_seconds = self.last - started
+            await self._collect_garbage(epoch)
             return True
 
     def _snapshot(self) -> tuple[list[Cut], int]:
@@ -121,7 +127,10 @@ class Checkpointer:
             self._guard.check()
             await self._send(self._topics.changelog, key, row, lane.number)
             lane.rows.put(key, row)
-        await self._write_seal(cut)
+        if epoch != self._inlet.epoch:
+            return False
+        lane.sealed = max(lane.sealed, cut.next_offset - 1)
+        await self._seal(lane)
         for scope, summary in cut.summaries:
             if epoch != self._inlet.epoch:
                 return False
@@ -131,10 +140,26 @@ class Checkpointer:
         self._stats.summaries += len(cut.summaries)
         return True
 
-    async def _write_seal(self, cut: Cut) -> None:
-        lane = cut.lane
-        seal = pack_seal(
-            Seal(lane.number, cut.next_offset - 1, lane.rows.count, self._generation())
-        )
-        await self._send(self._topics.changelog, SEAL_KEY, seal, lane.number)
+    async def _seal(self, lane: Lane) -> None:
+        seal = pack_seal(Seal(lane.number, lane.sealed, lane.rows.count, self._generation()))
         lane.rows.put(SEAL_KEY, seal)
+        await self._send(self._topics.changelog, SEAL_KEY, seal, lane.number)
+
+    async def _collect_garbage(self, epoch: int) -> None:
+        """Erase dead rows; the seal that does not count on them goes out first."""
+        if self.last < self._next_sweep:
+            return
+        self._next_sweep = self.last + SWEEP_INTERVAL_S
+        for lane in self._lanes:
+            dead = self._sweep.dead(lane)
+            for key, _ in dead:
+                lane.rows.discard(key)
+            if not dead:
+                continue
+            await self._seal(lane)
+            for key, last_offset in dead:
+                if epoch != self._inlet.epoch:
+                    return
+                position = [(POSITION_HEADER, str(last_offset).encode())]
+                await self._send(self._topics.changelog, key, None, lane.number, position)
+                self._stats.tombstones += 1

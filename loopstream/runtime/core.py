@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -17,19 +18,20 @@ from faust.types import ChannelT
 from loopstream.events import DeadLetter
 from loopstream.runtime.applier import Applier
 from loopstream.runtime.checkpoint import Checkpointer
-from loopstream.runtime.fold import FoldFactory
+from loopstream.runtime.fold import FoldFactory, RowPosition
 from loopstream.runtime.hardening.stall import StallGuard
 from loopstream.runtime.inlet import ChannelInlet
 from loopstream.runtime.lanes import Lane, Lanes
 from loopstream.runtime.opening import Opener, Start
 from loopstream.runtime.outbox import Message, Outbox
-from loopstream.runtime.ports import Done, Generation, SendRecord
+from loopstream.runtime.ports import Committed, Done, Generation, SendRecord
 from loopstream.runtime.probe import LogProbe
 from loopstream.runtime.sequencer import Sequencer
 from loopstream.runtime.settings import WorkerSettings
 from loopstream.runtime.sources import Sources
 from loopstream.runtime.stats import Stats
 from loopstream.runtime.store import RowStore
+from loopstream.runtime.sweep import Sweep
 from loopstream.runtime.topics import Topics
 from loopstream.wire.verdicts import encode_model
 
@@ -45,12 +47,14 @@ class Core:
         partitions: int,
         factory: FoldFactory,
         marker_key: Callable[[int], bytes],
+        position: RowPosition,
         *,
         channel: ChannelT[Any],
         store: Callable[[], RowStore],
         send: SendRecord,
         done: Done,
         generation: Generation,
+        committed: Committed,
         fail: Callable[[BaseException], None],
     ) -> None:
         deployment = settings.deployment
@@ -100,8 +104,10 @@ class Core:
             send=send,
             done=done,
             generation=generation,
+            sweep=Sweep(position, committed),
+            max_live_runs=settings.max_live_runs,
         )
-        self.sequencer = Sequencer(self.lanes, self.inlet, stats, topics.events, send)
+        self.sequencer = Sequencer(self.lanes, self.inlet, self.sources, stats, topics.events, send)
         self._early = asyncio.Event()
 
     def full(self) -> bool:
@@ -185,10 +191,8 @@ class Core:
 
     async def _wait_until_due(self) -> None:
         due = self.checkpointer.last + self.settings.checkpoint_interval_s - time.monotonic()
-        try:
+        with suppress(TimeoutError):
             await asyncio.wait_for(self._early.wait(), max(due, 0.01))
-        except asyncio.TimeoutError:
-            pass
         self._early.clear()
 
     async def close(self) -> None:

@@ -6,54 +6,19 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from loopstream.events import Control, ControlSource, DeadLetter, Pin, Verdict
+from loopstream.events import Control, DeadLetter, Pin, Verdict
+from loopstream.partition import ControlSources
 from loopstream.policy.deployment import Deployment
 
 # Keys of the shell's and the fold's own rows start with a byte that no scope key (UTF-8) has.
 RESERVED = b"\xff"
 
 
-class Record(Protocol):
-    """A consumed record, as aiokafka and kafka-python both have it."""
-
-    @property
-    def offset(self) -> int: ...
-    @property
-    def timestamp(self) -> int: ...
-    @property
-    def key(self) -> bytes | None: ...
-    @property
-    def value(self) -> bytes | None: ...
-    @property
-    def headers(self) -> Sequence[tuple[str, bytes]]: ...
-
-
 class Rows(Protocol):
     """Packed rows of one partition."""
 
-    def get(self, key: bytes) -> bytes | None: ...
-
-
-class SourceRecord(Protocol):
-    """One record of the config or commands topic."""
-
-    @property
-    def offset(self) -> int: ...
-    @property
-    def key(self) -> str: ...
-    @property
-    def value(self) -> bytes | None: ...
-
-
-class ControlSources(Protocol):
-    """The config and commands topics, as far as they have been read."""
-
-    def lookup(self, source: ControlSource, offset: int) -> Any:
-        """The record at ``offset`` (a `SourceRecord`), or None."""
-        ...
-
-    def next_offset(self, source: ControlSource) -> int:
-        """Everything before this offset has been read."""
+    def get(self, key: bytes) -> bytes | None:
+        """The row, or None."""
         ...
 
 
@@ -96,6 +61,18 @@ class Fold(Protocol):
         """Run summaries of the rows just taken."""
         ...
 
+    def shrink(self, size: int) -> None:
+        """Forget live states beyond ``size`` that the stored rows say everything about."""
+        ...
+
+    def expired(self, row: bytes) -> bool:
+        """Whether a stored row is dead by the partition's newest append time."""
+        ...
+
+    def forget(self, scope: str) -> bool:
+        """Before a dead row is erased: drop its live state; False if it has new life in it."""
+        ...
+
     def pending_controls(self) -> Sequence[Control]:
         """Source records that this partition's log does not have yet."""
         ...
@@ -110,9 +87,11 @@ class FoldFactory(Protocol):
         number: int,
         partitions: int,
         rows: Rows,
-        sources: Any,
+        sources: ControlSources,
         state: bytes | None,
-    ) -> Fold: ...
+    ) -> Fold:
+        """The fold, ready for the record after the marker's."""
+        ...
 
 
 RowPosition = Callable[[bytes], tuple[int, int]]

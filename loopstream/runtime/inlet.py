@@ -81,7 +81,7 @@ class ChannelInlet:
 
     async def wait_room(self, timeout_s: float) -> None:
         """Wait until there may be room."""
-        with suppress(asyncio.TimeoutError):
+        with suppress(TimeoutError):
             await asyncio.wait_for(self._room.wait(), timeout_s)
         self._room.clear()
 

@@ -21,6 +21,10 @@ class Lane:
     """Offset that the next record must have."""
     done: int
     """Everything before it is covered by a checkpoint."""
+    sealed: int = -1
+    """Last offset that the seal speaks of."""
+    sequenced: tuple[int, ...] = ()
+    """Ends of the control sources up to which they were appended to the partition."""
     appended: dict[ControlSource, int] = field(default_factory=dict)
     """Last source offset that was appended to the partition in this assignment."""
 

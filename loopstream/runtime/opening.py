@@ -71,7 +71,8 @@ class Opener:
 
     async def _open(self, start: Start) -> Lane:
         number, rows = start.partition, self._store().rows(start.partition)
-        check_seal(number, rows.get(SEAL_KEY), rows.count, start.committed)
+        seal = check_seal(number, rows.get(SEAL_KEY), rows.count, start.committed)
+        sealed = start.offset - 1 if seal is None else max(start.offset - 1, seal.last_offset)
         await self._assert_better(number)
         fold = self._factory(
             self._deployment,
@@ -82,7 +83,7 @@ class Opener:
             rows.get(self._marker_key(number)),
         )
         await self._pin(number, fold, rows)
-        return Lane(number, fold, rows, next_offset=start.offset, done=start.offset)
+        return Lane(number, fold, rows, next_offset=start.offset, done=start.offset, sealed=sealed)
 
     async def _assert_better(self, number: int) -> None:
         for key, row in self._store().take_better(number):

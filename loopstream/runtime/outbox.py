@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 Send = Callable[[str, bytes | None, bytes, int], Awaitable["asyncio.Future[Any]"]]
@@ -100,7 +101,7 @@ class Outbox:
             self._taken += 1
             self._progress.set()
         self._unconfirmed[number] = future
-        future.add_done_callback(lambda done, at=number: self._settle(at, done))
+        future.add_done_callback(partial(self._settle, number))
 
     def _settle(self, number: int, future: asyncio.Future[Any]) -> None:
         self._unconfirmed.pop(number, None)

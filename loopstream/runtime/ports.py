@@ -17,7 +17,9 @@ class SendRecord(Protocol):
         value: bytes | None,
         partition: int,
         headers: Iterable[tuple[str, bytes]] | None = None,
-    ) -> asyncio.Future[Any]: ...
+    ) -> asyncio.Future[Any]:
+        """Send; waits only while the client's buffer is full."""
+        ...
 
 
 Done = Callable[[int, int], None]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 
+from loopstream.runtime.access import free_consumer
 from loopstream.wire.connection import Connection
 
 _WAIT_S = 30.0
@@ -25,13 +26,8 @@ class LogProbe:
             TimeoutError: the log has none, or no broker answers.
         """
         tp = TopicPartition(self._topic, partition)
-        consumer = AIOKafkaConsumer(
-            **self._connection.for_aiokafka(),
-            group_id=None,
-            enable_auto_commit=False,
-            # Below the start of the log: retention took the records, the first one left counts.
-            auto_offset_reset="earliest",
-        )
+        # Below the start of the log it goes to the first record that retention left.
+        consumer = free_consumer(self._connection)
         await consumer.start()
         try:
             consumer.assign([tp])

@@ -27,10 +27,9 @@ class Seal:
 
 
 def pack_seal(seal: Seal) -> bytes:
-    """The seal as a row; its head is that of every row: version, partition, last offset."""
-    return bytes(
-        msgpack.packb([_VERSION, seal.partition, seal.last_offset, seal.rows, seal.generation])
-    )
+    """The seal as a row; its head is that of every row (`loopstream.state.pack.RowHead`)."""
+    head = [_VERSION, seal.partition, seal.last_offset, 0, None]
+    return bytes(msgpack.packb([*head, seal.rows, seal.generation]))
 
 
 def unpack_seal(row: bytes) -> Seal:
@@ -40,7 +39,7 @@ def unpack_seal(row: bytes) -> Seal:
         CorruptStateError: the bytes are no seal.
     """
     try:
-        version, partition, last_offset, rows, generation = msgpack.unpackb(row)
+        version, partition, last_offset, _, _, rows, generation = msgpack.unpackb(row)
     except (ValueError, msgpack.UnpackException) as error:
         raise CorruptStateError(f"a seal does not decode ({type(error).__name__}).") from error
     if version != _VERSION:
@@ -51,22 +50,25 @@ def unpack_seal(row: bytes) -> Seal:
     return Seal(partition, last_offset, rows, generation)
 
 
-def check_seal(partition: int, row: bytes | None, rows: int, committed: int | None) -> None:
+def check_seal(partition: int, row: bytes | None, rows: int, committed: int | None) -> Seal | None:
     """Hold the recovered rows of a partition against its seal and its committed offset.
+
+    Returns:
+        The seal; None if nothing was ever committed or sealed.
 
     Raises:
         CorruptStateError: rows are missing; recover again.
     """
-    if not committed:
-        return  # nothing was promised yet
+    seal = None if row is None else unpack_seal(row)
     where = f"changelog partition {partition}"
     hint = "The worker recovers again; if this repeats, the changelog has lost records."
-    if row is None:
+    if seal is None:
+        if not committed:
+            return None  # nothing was promised yet
         raise CorruptStateError(
             f"offset {committed} is committed but there is no seal.", where=where, hint=hint
         )
-    seal = unpack_seal(row)
-    if seal.last_offset < committed - 1:
+    if seal.last_offset < (committed or 0) - 1:
         raise CorruptStateError(
             f"the seal is at {seal.last_offset}, the commit at {committed}.", where=where, hint=hint
         )
@@ -74,3 +76,4 @@ def check_seal(partition: int, row: bytes | None, rows: int, committed: int | No
         raise CorruptStateError(
             f"{rows} rows were recovered, the seal says {seal.rows}.", where=where, hint=hint
         )
+    return seal

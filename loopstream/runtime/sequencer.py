@@ -6,24 +6,35 @@ Appending twice (a crash between) does no harm: what is at or below the last app
 
 from __future__ import annotations
 
-from loopstream.events import Control
+from typing import Final
+
+from loopstream.events import Control, ControlSource
+from loopstream.partition import ControlSources
 from loopstream.runtime.inlet import ChannelInlet
 from loopstream.runtime.lanes import Lane, Lanes
 from loopstream.runtime.ports import SendRecord
 from loopstream.runtime.stats import Stats
 from loopstream.wire.codec import CONTENT_TYPE, FRAME_TYPE, encode_frame
 
-_HEADERS = ((CONTENT_TYPE, FRAME_TYPE),)
+_SOURCES: Final[tuple[ControlSource, ...]] = ("config", "commands")
+_HEADERS: Final = ((CONTENT_TYPE, FRAME_TYPE),)
 
 
 class Sequencer:
     """Appends pending controls to the open partitions."""
 
     def __init__(
-        self, lanes: Lanes, inlet: ChannelInlet, stats: Stats, topic: str, send: SendRecord
+        self,
+        lanes: Lanes,
+        inlet: ChannelInlet,
+        sources: ControlSources,
+        stats: Stats,
+        topic: str,
+        send: SendRecord,
     ) -> None:
         self._lanes = lanes
         self._inlet = inlet
+        self._sources = sources
         self._stats = stats
         self._topic = topic
         self._send = send
@@ -36,6 +47,10 @@ class Sequencer:
         """
         epoch = self._inlet.epoch
         for lane in self._lanes:
+            ends = tuple(map(self._sources.next_offset, _SOURCES))
+            if lane.sequenced == ends:
+                continue
+            lane.sequenced = ends
             for control in lane.fold.pending_controls():
                 if epoch != self._inlet.epoch:
                     return

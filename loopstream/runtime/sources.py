@@ -12,10 +12,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.errors import ConsumerStoppedError
 
 from loopstream.events import ControlSource
+from loopstream.runtime.access import free_consumer
 from loopstream.wire.connection import Connection
 
 MAX_VALUE_BYTES: Final = 64 * 1024
@@ -45,7 +46,7 @@ class Sources:
         self._records: dict[ControlSource, dict[int, SourceRecord]] = {"config": {}, "commands": {}}
         self._next: dict[ControlSource, int] = {"config": 0, "commands": 0}
         self._all_read = False
-        self._consumer: AIOKafkaConsumer | None = None
+        self._consumer: Any = None
         self._advanced = asyncio.Condition()
 
     def lookup(self, source: ControlSource, offset: int) -> SourceRecord | None:
@@ -67,10 +68,7 @@ class Sources:
 
     async def start(self) -> None:
         """Connect and read to the present end."""
-        options = self._connection.for_aiokafka()
-        self._consumer = AIOKafkaConsumer(
-            **options, group_id=None, enable_auto_commit=False, auto_offset_reset="earliest"
-        )
+        self._consumer = free_consumer(self._connection)
         await self._consumer.start()
         self._consumer.assign(list(self._names))
         await self._consumer.seek_to_beginning(*self._names)
@@ -86,7 +84,7 @@ class Sources:
 
     async def catch_up(self) -> None:
         """Wait until everything is read that is in the sources now. Needs `follow` to run."""
-        ends = await self._ensure().end_offsets(list(self._names))
+        ends = await self._consumer.end_offsets(list(self._names))
         async with self._advanced:
             await self._advanced.wait_for(lambda: self._reached(ends))
 
@@ -95,16 +93,11 @@ class Sources:
         if self._consumer is not None:
             await self._consumer.stop()
 
-    def _ensure(self) -> AIOKafkaConsumer:
-        if self._consumer is None:
-            raise RuntimeError("sources were not started")
-        return self._consumer
-
     def _reached(self, ends: dict[TopicPartition, int]) -> bool:
         return all(self._next[self._names[tp]] >= end for tp, end in ends.items())
 
     async def _read(self) -> None:
-        consumer = self._ensure()
+        consumer = self._consumer
         batches = await consumer.getmany(timeout_ms=_POLL_MS)
         for tp, records in batches.items():
             self._take(self._names[tp], records)

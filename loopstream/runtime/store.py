@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from typing import Any, NoReturn
 
 from faust.stores.base import Store
@@ -15,7 +16,7 @@ from loopstream.runtime.rows import MemoryRows, Merge, PartitionRows
 OpenRows = Callable[[int], PartitionRows]
 
 
-class RowStore(Store):
+class RowStore(Store[bytes, bytes]):
     """Rows of the partitions that this worker owns or stands by for.
 
     Only checkpoints write to it (`PartitionRows.put`): assigning to the table would make a
@@ -47,7 +48,7 @@ class RowStore(Store):
         keys, merge.better = merge.better, set()
         return [(key, row) for key in keys if (row := rows.get(key)) is not None]
 
-    def keep_only(self, partitions: Set[int]) -> None:
+    def keep_only(self, partitions: AbstractSet[int]) -> None:
         """Let go of the rows of all other partitions."""
         for partition in self._partitions.keys() - partitions:
             rows = self._partitions.pop(partition)
@@ -107,13 +108,13 @@ class RowStore(Store):
             raise TypeError("changelog records are applied in batches by BatchRecovery")
 
 
-class RunTable(Table):
+class RunTable(Table[bytes, bytes]):
     """A Faust table of packed rows in a `RowStore`."""
 
     open_rows: OpenRows = staticmethod(lambda _partition: MemoryRows())
     position: RowPosition
 
-    def _new_store(self) -> StoreT:
+    def _new_store(self) -> StoreT[bytes, bytes]:
         return RowStore(
             "memory://",
             self.app,

@@ -18,8 +18,9 @@ import msgpack
 
 from loopstream.events import Control, DeadLetter, Pin, RejectCode, Verdict
 from loopstream.events.verdict import Action, Evidence, Level
+from loopstream.partition import ControlSources
 from loopstream.policy.deployment import Deployment
-from loopstream.runtime.fold import RESERVED, ControlSources, Rows
+from loopstream.runtime.fold import RESERVED, Rows
 
 EVERY = 10
 
@@ -59,7 +60,7 @@ class ChainFold:
         self._dirty: set[bytes] = set()
         self._taken: list[tuple[str, Mapping[str, Any]]] = []
         # version, partition, last offset, pin in the log, last config offset applied, salt
-        self._state = (
+        self._state: list[Any] = (
             msgpack.unpackb(state) if state is not None else [1, number, -1, False, None, ""]
         )
 
@@ -175,6 +176,16 @@ class ChainFold:
 
     def summaries(self) -> Sequence[tuple[str, Mapping[str, Any]]]:
         return self._taken
+
+    def shrink(self, size: int) -> None:
+        for run in [run for run in self._live if run not in self._dirty][: -size or None]:
+            del self._live[run]
+
+    def expired(self, row: bytes) -> bool:
+        return False
+
+    def forget(self, scope: str) -> bool:
+        return self._live.pop(scope.encode(), None) is None or True
 
     def pending_controls(self) -> list[Control]:
         applied = self._state[4] if self._state[4] is not None else -1

@@ -24,10 +24,12 @@ def main() -> int:
     ChainFold.padding = given.pop("padding", 0)
     ChainFold.every = given.pop("every", 10)
     stats = Path(given.pop("stats"))
+    if "datadir" in given:
+        given["datadir"] = Path(given["datadir"])
     settings = WorkerSettings(
         connection=Connection(bootstrap=given.pop("bootstrap")),
         deployment=Deployment(prefix=given.pop("prefix")),
-        **{name: Path(value) if name == "datadir" else value for name, value in given.items()},
+        **given,
     )
     create, started = runtime.create_app, time.monotonic()
 
@@ -36,7 +38,7 @@ def main() -> int:
         threading.Thread(target=report, args=(app, stats, started), daemon=True).start()
         return app
 
-    runtime.create_app = create_and_watch
+    vars(runtime)["create_app"] = create_and_watch
     try:
         return runtime.run_worker(settings, ChainFold, marker_key, row_position)
     except LoopstreamError as error:

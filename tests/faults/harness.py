@@ -230,7 +230,9 @@ class Cluster:
         group = f"{self.prefix}.worker"
         tps = [TopicPartition(self.topics.events, number) for number in range(self.partitions)]
         with contextlib.closing(
-            KafkaConsumer(bootstrap_servers=self.bootstrap, group_id=group, enable_auto_commit=False)
+            KafkaConsumer(
+                bootstrap_servers=self.bootstrap, group_id=group, enable_auto_commit=False
+            )
         ) as consumer:
 
             def lag() -> dict[int, int]:
@@ -251,7 +253,9 @@ class Cluster:
         """Sum of committed offsets."""
         group = f"{self.prefix}.worker"
         with contextlib.closing(
-            KafkaConsumer(bootstrap_servers=self.bootstrap, group_id=group, enable_auto_commit=False)
+            KafkaConsumer(
+                bootstrap_servers=self.bootstrap, group_id=group, enable_auto_commit=False
+            )
         ) as consumer:
             return sum(
                 consumer.committed(TopicPartition(self.topics.events, number)) or 0
@@ -263,14 +267,12 @@ class Cluster:
         tps = [TopicPartition(topic, n) for n in range(partitions or self.partitions)]
         records: list[Any] = []
         with contextlib.closing(
-            KafkaConsumer(
-                bootstrap_servers=self.bootstrap, group_id=None, enable_auto_commit=False
-            )
+            KafkaConsumer(bootstrap_servers=self.bootstrap, group_id=None, enable_auto_commit=False)
         ) as consumer:
             consumer.assign(tps)
             consumer.seek_to_beginning(*tps)
             ends = consumer.end_offsets(tps)
-            while any(consumer.position(tp) < ends[tp] for tp in tps):
+            while any((consumer.position(tp) or 0) < ends[tp] for tp in tps):
                 for batch in consumer.poll(500).values():
                     records.extend(batch)
         return sorted(records, key=lambda record: (record.partition, record.offset))

@@ -78,6 +78,11 @@ class BatchConsumer(Consumer):
         """Everything before ``next_offset`` is in rows: Faust may commit it."""
         self._done[tp] = next_offset
 
+    def committed_offset(self, tp: TP) -> int | None:
+        """What the group had committed when this assignment was sought, or was committed since."""
+        committed: int | None = self._committed_offset[tp]
+        return committed
+
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
         """Drop what was not checkpointed first of all, then follow Faust's order."""
         self.inlet.revoke()
@@ -92,7 +97,10 @@ class BatchConsumer(Consumer):
                 offsets[tp] = next_offset
         return offsets
 
-    async def _wait_next_records(self, timeout: float) -> tuple[RecordMap | None, set[TP]]:
+    async def _wait_next_records(
+        self,
+        timeout: float,  # noqa: ASYNC109  # upstream's signature
+    ) -> tuple[RecordMap | None, set[TP]]:
         await self._wait_flow()
         generation = self.app.consumer_generation_id
         active = self._get_active_partitions()

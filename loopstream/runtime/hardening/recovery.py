@@ -105,7 +105,7 @@ class BatchRecovery(Recovery):
         ):
             self.tables.on_standbys_ready()
 
-    async def _wait(self, coro: Any, timeout: Any = None) -> None:
+    async def _wait(self, coro: Any, timeout: Any = None) -> None:  # noqa: ASYNC109  # upstream's
         result = await self.wait_first(
             coro,
             self.signal_recovery_start,  # type: ignore[arg-type]
@@ -115,7 +115,8 @@ class BatchRecovery(Recovery):
             if self.should_stop or self.crashed:
                 raise ServiceStopped
             raise RecoveryTimeoutError(f"a step of table recovery took more than {timeout} s")
-        if self.signal_recovery_start in result.done:
+        done: list[Any] = list(result.done)
+        if self.signal_recovery_start in done:
             raise RebalanceAgain
 
     async def on_recovery_completed(self, generation_id: int = 0) -> None:
@@ -135,7 +136,7 @@ class BatchRecovery(Recovery):
         app.flow_control.resume()
         consumer.resume_partitions({tp for tp in assignment if not self._is_changelog_tp(tp)})
         consumer.resume_flow()
-        await app._fetcher.maybe_start()  # type: ignore[attr-defined]
+        await app._fetcher.maybe_start()  # type: ignore[attr-defined]  # noqa: SLF001
         self.tables.on_actives_ready()
         if not app.assignor.assigned_standbys():
             self.tables.on_standbys_ready()
