@@ -24,17 +24,20 @@ class Tally:
         seq: number of the last of them.
         time: when that happened, in ms.
         packed: how many events they are on the wire; a marker is one for many.
+        known: how many of them are known to be lost.
     """
 
     lost: int
     seq: int
     time: int
     packed: int = 1
+    known: int = 0
 
     def add(self, other: Tally) -> None:
         """Take another's events in."""
         self.lost += other.lost
         self.packed += other.packed
+        self.known += other.known
         self.seq = max(self.seq, other.seq)
         self.time = max(self.time, other.time)
 

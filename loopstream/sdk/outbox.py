@@ -182,21 +182,27 @@ class Outbox:
             self._events -= frame.events
             self._changed.notify_all()
 
-    def failed(self, frame: Frame, drop: bool = False) -> None:
-        """A frame did not arrive, or nobody knows: send it again, or ``drop`` it."""
+    def failed(self, frame: Frame) -> None:
+        """A frame did not arrive, or nobody knows: it is sent again."""
+        with self._changed:
+            lane = self._lanes[frame.partition]
+            lane.sending, lane.again = None, frame
+            self._changed.notify_all()
+
+    def drop(self, frame: Frame) -> int:
+        """A frame will never be taken: how many events are lost with it."""
         with self._changed:
             lane = self._lanes[frame.partition]
             lane.sending = None
-            if drop:
-                self._bytes -= len(frame.value)
-                self._events -= frame.events
+            self._bytes -= len(frame.value)
+            self._events -= frame.events
+            lost = sum(tally.lost - tally.known for tally in frame.tallies.values())
+            # What can't even be told of is let go.
+            if lost:
                 for stream, tally in frame.tallies.items():
                     _mark(lane, stream, tally)
-            else:
-                lane.again = frame
             self._changed.notify_all()
-        if drop:
-            self._on_lost(frame.events)
+            return lost
 
     def wait(self, longest: float) -> None:
         """Sleep until something is due, something changes, or ``longest`` seconds have passed."""
@@ -418,5 +424,5 @@ def _markers(lane: Lane) -> tuple[list[bytes], dict[Stream, Tally]]:
     for stream in list(lane.lost)[: MAX_EVENTS_PER_FRAME // 2]:
         gap = lane.lost.pop(stream)
         packed.append(stream.pack("events_lost", gap.time, {"count": gap.lost}, gap.seq))
-        tallies[stream] = Tally(gap.lost, gap.seq, gap.time)
+        tallies[stream] = Tally(gap.lost, gap.seq, gap.time, known=gap.lost)
     return packed, tallies

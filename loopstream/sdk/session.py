@@ -179,12 +179,14 @@ class RunSession:
         late = False
         with self._lock:
             seen = self._standing.apply(verdict)
+            evicted, self._standing.evicted = self._standing.evicted, 0
             if verdict.action is Action.ANSWER and seen != "duplicate":
                 answered = self._gates.get(verdict.evidence.event)
                 late = answered is None
             elif verdict.action is Action.ABORT and seen == "new":
                 gates = self._take_gates()
         self._count(verdict, seen, late)
+        self._kit.counters.add("verdicts_evicted", evicted)
         _lift_all(gates)
         if answered is not None:
             answered.lift(verdict)

@@ -130,7 +130,7 @@ class Sender(Worker):
             hub.counters.add("frames_sent")
             hub.counters.add("events_sent", frame.events)
         elif isinstance(error, Refused):
-            hub.outbox.failed(frame, drop=True)
+            hub.counters.add("events_dropped", hub.outbox.drop(frame))
             hub.complaints.say("refused", "Kafka refused a frame: %s. It is dropped.", error)
         else:
             self._broken = error

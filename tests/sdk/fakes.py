@@ -8,7 +8,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from loopstream.events import Action, Event, Evidence, Level, Target, Verdict
+from loopstream.events import (
+    Action,
+    Control,
+    Evidence,
+    Level,
+    Pin,
+    RunEvent,
+    Target,
+    Verdict,
+)
 from loopstream.sdk.face import RunnerFace
 from loopstream.sdk.frames import Frame
 from loopstream.sdk.hub import Hub
@@ -45,7 +54,7 @@ class Bus:
         self.changed = threading.Condition()
 
     @property
-    def events(self) -> list[Event]:
+    def events(self) -> list[RunEvent]:
         """All events that arrived, in their order."""
         return [event for frame in self.frames for event in opened(frame)]
 
@@ -171,7 +180,7 @@ class Bench:
         }
         return self.hub.begin(run, **given)
 
-    def sent(self) -> list[Event]:
+    def sent(self) -> list[RunEvent]:
         """Send all that waits; the events in it."""
         self.hub.outbox.open(range(PARTITIONS))
         events = []
@@ -187,10 +196,10 @@ class Bench:
             self.hub.deliver(Record(partition, 0, verdict.scope.encode(), encode_model(verdict)))
 
 
-def opened(frame: Frame) -> list[Event]:
+def opened(frame: Frame) -> list[RunEvent]:
     decoded = decode_record(frame.value)
     assert not decoded.rejects
-    return decoded.events
+    return [event for event in decoded.events if not isinstance(event, Control | Pin)]
 
 
 _ids = iter(range(1, 1 << 60))
