@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import ssl
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +32,10 @@ _START_HINT: Final = (
     "Is a broker running there? Name another with --bootstrap or LOOPSTREAM_BOOTSTRAP, "
     "or start one with: loopstream broker"
 )
+
+
+# Reading certificates, keys and tokens; nothing on the network raises these.
+_FILE_ERRORS: Final = (FileNotFoundError, PermissionError, IsADirectoryError, ssl.SSLError)
 
 
 @contextmanager
@@ -113,10 +118,11 @@ def kafka_errors(settings: Settings) -> Iterator[None]:
         raise
     except KafkaError as error:
         raise _translated(error, settings) from error
-    except OSError as error:
-        # Reading certificates and tokens; network errors arrive as KafkaError.
+    except _FILE_ERRORS as error:
         hint = "Check the files that the security settings name."
         raise SettingsError(f"can't connect: {error}.", where="security", hint=hint) from error
+    except OSError as error:
+        raise _unreachable(error, settings) from error
 
 
 def partitions_of(client: KafkaConsumer, topic: str) -> list[TopicPartition]:
@@ -194,8 +200,12 @@ def _translated(error: KafkaError, settings: Settings) -> LoopstreamError:
     if isinstance(error, AuthorizationError | SaslAuthenticationFailedError):
         hint = "Check the security settings and the principal's ACLs."
         return SettingsError(f"the brokers refuse us: {name}.", where=where, hint=hint)
-    message = f"Kafka does not answer ({name})."
-    return KafkaUnreachableError(message, where=where, hint=_START_HINT)
+    return _unreachable(error, settings)
+
+
+def _unreachable(error: Exception, settings: Settings) -> KafkaUnreachableError:
+    message = f"Kafka does not answer ({type(error).__name__})."
+    return KafkaUnreachableError(message, where=settings.bootstrap, hint=_START_HINT)
 
 
 def _common(settings: Settings) -> dict[str, Any]:

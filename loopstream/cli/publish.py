@@ -103,13 +103,14 @@ def _publish(settings: Settings, publisher: Publisher, files: list[Path]) -> Ite
         LoopstreamError: Kafka is unreachable, a topic is missing, a record was refused.
     """
     from loopstream.cli import kafka
+    from loopstream.cli.recorded import unique
     from loopstream.runtime.topics import Topics
 
     topic = Topics(settings.prefix).events
     kafka.require_topic(settings, topic)
     with kafka.producer(settings, linger_ms=20) as client:
         sent = kafka.Confirmations(client, settings)
-        for recorded in _read(files):
+        for recorded in unique(_read(files)):
             yield _send(client, topic, publisher, recorded, sent)
         sent.wait()
 

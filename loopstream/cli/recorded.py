@@ -8,8 +8,9 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import IO, Any, Final, Literal, NoReturn
 
 from pydantic import ValidationError
@@ -65,6 +66,16 @@ def read_runs(raw: IO[bytes], name: str) -> Iterator[RecordedRun]:
                 yield _run(line, f"{name}:{number}")
     except (OSError, EOFError) as error:
         raise DataError(f"can't be read: {error}.", where=f"{name}:{number + 1}") from error
+
+
+def unique(runs: Iterable[RecordedRun]) -> Iterator[RecordedRun]:
+    """Runs under ids of their own: the second of the same id becomes ``id#2``."""
+    seen: Counter[str] = Counter()
+    for recorded in runs:
+        name = trim(recorded.run)
+        seen[name] += 1
+        times = seen[name]
+        yield recorded if times == 1 else replace(recorded, run=f"{name}#{times}")
 
 
 def _run(line: bytes, where: str) -> RecordedRun:

@@ -201,7 +201,7 @@ class Settings(BaseSettings):
     """Of the topics that ``topics create`` makes. It can't be changed later."""
     replication_factor: Annotated[int, Field(ge=1, le=15)] = 1
     """Copies of each partition on different brokers."""
-    timeout_s: Annotated[float, Field(gt=0, le=60)] = 10.0
+    timeout_s: Annotated[float, Field(ge=1, le=60)] = 10.0
     """How long a command waits for Kafka before it gives up."""
     security: SecuritySettings = SecuritySettings()
     worker: WorkerSettings = WorkerSettings()
