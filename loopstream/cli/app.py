@@ -16,6 +16,7 @@ from loopstream.cli import (
     publish,
     runs_list,
     runs_show,
+    schemas,
     topics_create,
     topics_show,
     up,
@@ -91,3 +92,4 @@ _runs.command("list")(runs_list.list_runs)
 _runs.command("show")(runs_show.show)
 
 app.command("conformance", rich_help_panel=CHECK)(conformance.conformance)
+app.command("schemas", rich_help_panel=CHECK)(schemas.schemas)

@@ -10,6 +10,7 @@ from loopstream import __version__
 from loopstream.cli import run
 from tests.cli.conftest import Cli
 
+ROOT = Path(__file__).resolve().parents[2]
 VERBS = [
     "broker",
     "config check",
@@ -19,6 +20,7 @@ VERBS = [
     "publish",
     "runs list",
     "runs show",
+    "schemas",
     "topics create",
     "topics show",
     "verdicts",
@@ -126,3 +128,18 @@ def test_what_makes_no_sense_is_refused_before_kafka_is_asked(
     cli: Cli, arguments: tuple[str, ...]
 ) -> None:
     assert cli(*arguments).code == 2
+
+
+def test_schemas_are_written_and_checked_for_drift(cli: Cli) -> None:
+    written = cli("schemas", "out")
+    assert written.code == 0
+    assert "out/event.schema.json" in written.out.splitlines()
+    assert cli("schemas", "out", "--check").code == 0
+    Path("out/event.schema.json").write_text("{}")
+    drifted = cli("schemas", "out", "--check")
+    assert drifted.code == 5
+    assert "out/event.schema.json" in drifted.err
+
+
+def test_the_committed_schemas_are_those_of_the_models(cli: Cli) -> None:
+    assert cli("schemas", ROOT / "schemas", "--check").code == 0
