@@ -5,7 +5,13 @@ whether each event may count, and lets the engine step its run.
 """
 
 from loopstream.partition.fold import Partition
-from loopstream.partition.marker import MARKER_PREFIX, marker_key, row_position
+from loopstream.partition.marker import (
+    MARKER_PREFIX,
+    deployment_from_pin,
+    marker_key,
+    row_position,
+    state_from_pin,
+)
 from loopstream.partition.sources import ControlSources, SourceRecord
 
 __all__ = [
@@ -13,6 +19,8 @@ __all__ = [
     "ControlSources",
     "Partition",
     "SourceRecord",
+    "deployment_from_pin",
     "marker_key",
     "row_position",
+    "state_from_pin",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from loopstream.engine import Engine, Step
@@ -34,7 +34,7 @@ from loopstream.partition.marker import Marker, marker_key
 from loopstream.partition.settings import SettingsInForce
 from loopstream.partition.sources import ControlSources
 from loopstream.partition.summaries import Summaries
-from loopstream.policy.deployment import Deployment
+from loopstream.policy.deployment import Deployment, Profile
 from loopstream.policy.verdicts import Position
 from loopstream.state.pack import pack, peek, unpack
 from loopstream.state.run import NO_OFFSET, RunState
@@ -43,6 +43,8 @@ from loopstream.wire.routing import partition_of, scope_key
 
 _SAMPLE_BYTES: Final = 1024
 _MAX_REASON: Final = 512
+
+MakeSettings = Callable[[Profile, dict[str, str]], SettingsInForce]
 
 
 class Record(Protocol):
@@ -90,6 +92,8 @@ class Partition:
             fresh and pins what the sources say now.
         key: the tenant's key, if the worker holds it: for raw events.
         samples: dead letters carry the first bytes of what was refused (``capture = full``).
+        engine: steps the runs; replay passes one that watches, or that asks "what if".
+        in_force: makes the settings in force of those that the marker row holds.
 
     Attributes:
         live: states by scope key; those in ``rows`` are loaded when an event asks for them.
@@ -109,6 +113,8 @@ class Partition:
         state: bytes | None = None,
         key: TenantKey | None = None,
         samples: bool = False,
+        engine: Engine | None = None,
+        in_force: MakeSettings = SettingsInForce,
     ) -> None:
         self.number = number
         self.live: dict[str, RunState] = {}
@@ -116,13 +122,13 @@ class Partition:
         self.dead_letters: list[DeadLetter] = []
         self.counts: Counter[str] = Counter()
         self._deployment = deployment
-        self._engine = Engine(deployment)
+        self._engine = Engine(deployment) if engine is None else engine
         self._partitions = partitions
         self._rows = rows
         self._key = key
         self._samples = samples
         self._marker = Marker(number) if state is None else Marker.unpack(state)
-        self._settings = SettingsInForce(deployment.profile, self._marker.settings)
+        self._settings = in_force(deployment.profile, self._marker.settings)
         self._controls = Controls(deployment, partitions, sources, self._marker, self._settings)
         if state is None:
             self._controls.pin_present()

@@ -12,6 +12,7 @@ from typing import Final
 import msgpack
 
 from loopstream.errors import CorruptStateError
+from loopstream.events import Pin
 from loopstream.policy.deployment import Deployment
 from loopstream.state.pack import ROW_VERSION, peek
 from loopstream.state.run import NO_OFFSET
@@ -98,6 +99,38 @@ class Marker:
             raise CorruptStateError(
                 f"a marker row that does not unpack ({type(error).__name__})."
             ) from error
+
+
+def state_from_pin(partition: int, pin: Pin) -> bytes:
+    """The marker row of a partition in which nothing has happened yet but this pin.
+
+    Replay starts from it, as the partition's first owner did.
+    """
+    return Marker(
+        partition,
+        config_offset=pin.config_offset,
+        commands_offset=pin.commands_offset,
+        pin_config_offset=pin.config_offset,
+        pin_commands_offset=pin.commands_offset,
+        pin_settings=pin.settings,
+        pinned=True,
+        settings=pin.settings,
+    ).pack()
+
+
+def deployment_from_pin(pin: Pin) -> Deployment:
+    """The deployment whose facts a pin carries.
+
+    Raises:
+        CorruptStateError: the policy is no deployment of this version.
+    """
+    try:
+        return Deployment(**json.loads(pin.policy))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CorruptStateError(
+            f"a pin whose policy is not understood ({type(error).__name__}).",
+            hint="Was it written by another version of loopstream?",
+        ) from None
 
 
 def policy_text(deployment: Deployment) -> str:
