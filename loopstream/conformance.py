@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,8 @@ from loopstream.policy.settings import (
 from loopstream.testing import Played, SessionDriver
 
 _ABSENT: Final = "(absent)"
+# What a line that has another form, or nests too deep, makes of itself when it is played.
+_NO_SCENARIO: Final = (KeyError, TypeError, AttributeError, ValueError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ def check_files(
         for number, case in _cases(path):
             try:
                 found = list(_check_case(path.name, case, profile, player))
-            except (KeyError, TypeError, AttributeError) as error:
+            except _NO_SCENARIO as error:
                 raise DataError(
                     f"not a scenario: {type(error).__name__} {error}.",
                     where=f"{path}:{number}",
@@ -107,7 +110,7 @@ def _cases(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     yield number, _case(path, number, line)
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise DataError(
             f"can't be read: {error}.", where=str(path), hint="Give .jsonl or .jsonl.gz files."
         ) from error
@@ -116,7 +119,7 @@ def _cases(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def _case(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
         case = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"not JSON: {error}.", where=f"{path}:{number}") from error
     if not isinstance(case, dict):
         raise DataError("not an object.", where=f"{path}:{number}")
