@@ -65,12 +65,11 @@ class Applier:
             self._guard.check()
             before = at
             at = self._apply_slice(lane, records, at)
-            self._collect(lane)
-            self._inlet.applied(batch, at - before)
             if at == before:
-                await self._overcome(lane, records[at], batch)
+                at += await self._overcome(lane, records[at], batch)
             else:
                 await asyncio.sleep(0)
+            self._inlet.applied(batch, at - before)
 
     def _apply_slice(self, lane: Lane, records: list[Any], start: int) -> int:
         """Apply from ``start`` on; the index of the first record that was not applied."""
@@ -86,10 +85,15 @@ class Applier:
             if not at & 31 and time.monotonic() > deadline:
                 break
         self._stats.records += at - start
+        self._collect(lane)
         return at
 
-    async def _overcome(self, lane: Lane, record: Any, batch: Batch) -> None:
-        """What stopped a slice at its first record: a jump, or a source not yet read."""
+    async def _overcome(self, lane: Lane, record: Any, batch: Batch) -> int:
+        """What stopped a slice at its first record: a jump, or a source not yet read.
+
+        Returns:
+            Number of records applied here.
+        """
         if record.offset != lane.next_offset:
             jump = await explain_jump(
                 lane.number, lane.next_offset, record.offset, self._first_at_or_after
@@ -97,14 +101,16 @@ class Applier:
             if batch.epoch == self._inlet.epoch:
                 lane.next_offset = record.offset
                 self._stats.jumps += jump
-            return
+            return 0
         await self._sources.catch_up()
         if batch.epoch != self._inlet.epoch:
-            return
+            return 0
         with self._sources.certain():
             # Everything that was in the source when the record was written has been read now.
             if not lane.fold.apply(record):
                 where = f"partition {lane.number}, offset {record.offset}"
                 raise CorruptStateError("the fold refuses to go on.", where=where)
-        self._stats.records += 1
         lane.next_offset = record.offset + 1
+        self._stats.records += 1
+        self._collect(lane)
+        return 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from loopstream.config.logs import logging_config
 from loopstream.runtime.access import faust_options
 from loopstream.runtime.hardening.recovery import BatchTableManager
 from loopstream.runtime.settings import WorkerSettings
@@ -46,4 +47,5 @@ def faust_settings(settings: WorkerSettings, partitions: int) -> dict[str, Any]:
         "Table": RunTable,
         "TableManager": BatchTableManager,
         "worker_redirect_stdouts": False,
+        "logging_config": logging_config(settings.log_level, settings.log_format),
     }

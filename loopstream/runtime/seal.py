@@ -40,7 +40,7 @@ def unpack_seal(row: bytes) -> Seal:
     """
     try:
         version, partition, last_offset, _, _, rows, generation = msgpack.unpackb(row)
-    except (ValueError, msgpack.UnpackException) as error:
+    except (TypeError, ValueError, msgpack.UnpackException) as error:
         raise CorruptStateError(f"a seal does not decode ({type(error).__name__}).") from error
     if version != _VERSION:
         raise CorruptStateError(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from loopstream.config import Settings
+from loopstream.config.logs import LogFormat
 from loopstream.partition.admission import TenantKey
 from loopstream.policy.deployment import Deployment
 from loopstream.wire.connection import Connection
@@ -67,6 +68,7 @@ class WorkerSettings:
     """Dead letters carry the first bytes of what was refused."""
 
     log_level: str = "WARNING"
+    log_format: LogFormat = "text"
     metrics_port: int | None = None
     """Port of the metrics on the loopback interface; None: no port is opened."""
 
@@ -105,5 +107,6 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         samples=deployment.capture == "full",
         start_timeout_s=settings.timeout_s,
         log_level=settings.log.level.upper(),
+        log_format=settings.log.format,
         metrics_port=worker.metrics_port,
     )
