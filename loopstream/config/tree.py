@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from loopstream.config.logs import LogFormat
 from loopstream.errors import SettingsError
 from loopstream.policy.deployment import Announce, Mode, Profile
 from loopstream.wire.connection import Connection, SaslMechanism, SecurityProtocol
@@ -176,7 +177,7 @@ class LogSettings(_Section):
 
     level: Literal["debug", "info", "warning", "error"] = "warning"
     """Lowest level that is shown."""
-    format: Literal["text", "json"] = "text"
+    format: LogFormat = "text"
     """For people, or one JSON object a line."""
 
 
