@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
-from loopstream.events.tool import MAX_PREVIEW
-from loopstream.sdk.values import Json, is_text_oversize, to_json
+from loopstream.sdk.values import Json, json_text, to_json
+from loopstream.wire.limits import MAX_RAW_BYTES
 
 Capture = Literal["digests", "preview", "full"]
 Part = Literal["args", "result", "error"]
@@ -39,29 +39,22 @@ def mask_secrets(tool: str, part: Part, value: Any) -> Any:
     return value
 
 
-def redacted(redact: Redact | None, tool: str, part: Part, value: Json) -> Json:
-    """The value as it may be seen by others."""
-    if redact is None or value.text is None:
-        return value
-    # A copy: hooks may change what they are given, and agents go on with what they gave.
-    return to_json(redact(tool, part, json.loads(value.text)))
+def visible(redact: Redact | None, tool: str, part: Part, value: Json) -> str | None:
+    """The JSON text of a value as it may be seen by others; None where there is nothing to see.
 
-
-def sendable(value: Json) -> str | None:
-    """The JSON text that may travel: none if it is over the wire's bounds."""
-    if value.text is None or value.oversize:
+    Raises:
+        Exception: whatever the hook raises.
+    """
+    if not value.given or value.oversize:
         return None
-    text = value.text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        # Unpaired surrogates: UTF-8 can't carry them, JSON's escapes can.
-        text = json.dumps(value.value)
-    return None if is_text_oversize(text) else text
-
-
-def preview(value: Json) -> str | None:
-    """The first characters of the JSON text."""
-    if value.text is None:
-        return None
-    return value.text[:MAX_PREVIEW].encode("utf-8", "replace").decode()
+    text = json_text(value)
+    if redact is not None:
+        # A copy: hooks may change what they are given, and agents go on with what they gave.
+        text = json_text(to_json(redact(tool, part, json.loads(text))))
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            # Unpaired surrogates: UTF-8 can't carry them, JSON's escapes can.
+            text = json.dumps(json.loads(text), separators=(",", ":"))
+    return text if len(text.encode()) <= MAX_RAW_BYTES else None

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from loopstream.errors import EXIT_VERDICT, LoopstreamError
 from loopstream.events import Verdict
-from loopstream.sdk.values import Json
+from loopstream.sdk.prints import Asked
 
 TOOL_LOOP: Final = "tool-loop"
 UNREACHABLE: Final = "loopstream-unreachable"
@@ -19,19 +19,23 @@ class Call(NamedTuple):
     Attributes:
         event: id of the event that reported the call.
         tool: its name, normalised.
-        given: its arguments as they were, as JSON.
         call_id: the model's id of the call.
         batch: the model message that the call was part of.
-        signature: tool and digest of the arguments.
+        signature: tool and digest of the arguments, as in verdicts.
+        asked: what outcomes need to know of the arguments.
+        args: the arguments as others may see them: redacted JSON text, with ``capture="full"``.
+        oversize: the arguments are over the wire's bounds.
         refused: the call was not to be made.
     """
 
     event: str
     tool: str
-    given: Json
     call_id: str | None
     batch: str | None
     signature: str
+    asked: Asked
+    args: str | None = None
+    oversize: bool = False
     refused: bool = False
 
 

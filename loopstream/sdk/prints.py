@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from loopstream.events.text import short_name
-from loopstream.fingerprint.calls import fingerprint_call
+from loopstream.fingerprint.calls import is_poll
 from loopstream.fingerprint.canonical import MISSING, digest
 from loopstream.fingerprint.outcomes import (
     OutcomeKind,
@@ -25,6 +25,20 @@ PROFILES: Final = tuple(_FIELD)
 _SENT_KINDS: Final = (OutcomeKind.TERMINAL_EXEC_FAILURE, OutcomeKind.VETO)
 
 
+class Asked(NamedTuple):
+    """What outcomes need to know of their call.
+
+    Attributes:
+        args: digest of the arguments.
+        poll: the call is a status poll.
+        seen: what rules look at in the arguments: their action, which tells polls and sends.
+    """
+
+    args: bytes
+    poll: bool
+    seen: object
+
+
 @dataclass(frozen=True, slots=True)
 class Printer:
     """Makes the ``fp`` of events for the profiles that a deployment asks for.
@@ -39,52 +53,42 @@ class Printer:
     key: bytes | None = None
     key_id: str | None = None
 
-    def call(self, tool: str, args: Json) -> tuple[Fields, bytes]:
-        """A call's ``fp``, and the digest of its arguments."""
-        made = fingerprint_call(tool, _looked_at(args), self.key)
-        args_digest = self._bytes_digest(args) if args.oversize else made.args
-        digests: Fields = {"args": args_digest}
-        if made.poll:
+    def call(self, tool: str, args: Json) -> tuple[Asked, Fields]:
+        """A call's fingerprint and its ``fp``."""
+        asked = Asked(digest(args.data, self.key), is_poll(tool, args.value), _seen(args.value))
+        digests: Fields = {"args": asked.args}
+        if asked.poll:
             digests["poll"] = True
-        return self._block(dict.fromkeys(self.profiles, digests)), args_digest
+        return asked, self._block(dict.fromkeys(self.profiles, digests))
 
     def outcome(
-        self, tool: str, args: Json, result: Json = NOTHING, error: Json = NOTHING
+        self, tool: str, asked: Asked, result: Json = NOTHING, error: Json = NOTHING
     ) -> Fields:
         """An outcome's ``fp``; an error wins over a result given with it."""
         return self._block(
             {
-                profile: _wire(self._outcome(profile, tool, args, result, error))
+                profile: _wire(self._outcome(profile, tool, asked, result, error))
                 for profile in self.profiles
             }
         )
 
     def _outcome(
-        self, profile: str, tool: str, args: Json, result: Json, error: Json
+        self, profile: str, tool: str, asked: Asked, result: Json, error: Json
     ) -> OutcomePrint:
-        counted = result if error.value is MISSING else error
+        counted = error if error.given else result
         if counted.oversize:
-            made = self._oversize(profile, tool, args, counted, counted is error)
-        else:
-            made = fingerprint_outcome(
-                tool,
-                _looked_at(args),
-                result=result.value if counted is result else MISSING,
-                error=error.value,
-                profile=profile,
-                key=self.key,
-            )
-        return made._replace(args=self._bytes_digest(args)) if args.oversize else made
-
-    def _oversize(
-        self, profile: str, tool: str, args: Json, counted: Json, failed: bool
-    ) -> OutcomePrint:
-        call = fingerprint_call(tool, _looked_at(args), self.key)
-        text = result_text(self._bytes_digest(counted), failed)
-        return OutcomePrint(*call, result=text, no_progress=failed and profile == REFERENCE)
-
-    def _bytes_digest(self, value: Json) -> bytes:
-        return digest(value.encoded(), self.key)
+            text = result_text(digest(counted.data, self.key), error.given)
+            stuck = error.given and profile == REFERENCE
+            return OutcomePrint(asked.args, asked.poll, result=text, no_progress=stuck)
+        made = fingerprint_outcome(
+            tool,
+            asked.seen,
+            result=_with_list(result.value),
+            error=error.value,
+            profile=profile,
+            key=self.key,
+        )
+        return made._replace(args=asked.args, poll=asked.poll)
 
     def _block(self, by_profile: dict[str, Fields]) -> Fields:
         fields: Fields = {"v": 1}
@@ -95,12 +99,17 @@ class Printer:
         return fields
 
 
-def _looked_at(args: Json) -> object:
-    """What rules look into: the arguments, or of oversize ones the part that tells a poll."""
-    if not args.oversize:
-        return args.value
-    action = args.value.get("action") if isinstance(args.value, dict) else None
+def _seen(args: object) -> object:
+    """A copy of what rules look at: tools may change what they are given."""
+    action = args.get("action") if isinstance(args, dict) else None
     return {"action": action} if isinstance(action, str) else MISSING
+
+
+def _with_list(result: object) -> object:
+    """A result whose content is a list, where Python had a tuple."""
+    if isinstance(result, dict) and isinstance(result.get("content"), tuple):
+        return {**result, "content": list(result["content"])}
+    return result
 
 
 def _wire(made: OutcomePrint) -> Fields:

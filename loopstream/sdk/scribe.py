@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from loopstream.events.text import short_name
+from loopstream.events.tool import MAX_PREVIEW
 from loopstream.fingerprint.calls import signature
-from loopstream.sdk.capture import Part, preview, redacted, sendable
+from loopstream.sdk.capture import Part, visible
 from loopstream.sdk.counters import Complaints, Counters
 from loopstream.sdk.decisions import Call
 from loopstream.sdk.names import bounded_id, printable, tool_name
@@ -32,7 +32,7 @@ class Scribe:
         """A call that has no event id yet, and the fields of its event."""
         name = tool_name(tool, self.options.normalize_tools)
         given = to_json(args)
-        fp, args_digest = self.printer.call(name, given)
+        asked, fp = self.printer.call(name, given)
         fields: Fields = {"tool": name, "fp": fp}
         if call_id is not None:
             fields["call_id"] = short_name(printable(call_id))
@@ -44,22 +44,20 @@ class Scribe:
         call = Call(
             event="",
             tool=name,
-            given=given,
             call_id=fields.get("call_id"),
             batch=fields.get("batch"),
-            signature=signature(name, args_digest),
+            signature=signature(name, asked.args),
+            asked=asked,
+            args=fields.get("args"),
+            oversize=given.oversize,
         )
         return call, fields
 
     def outcome(self, call: Call, result: Json, error: Json, executed: bool) -> Fields:
         """The fields of an outcome's event."""
-        args = call.given
-        if args.text is not None and not args.oversize:
-            # As they were when the call was reported: tools may change what they are given.
-            args = args._replace(value=json.loads(args.text))
         fields: Fields = {
             "tool": call.tool,
-            "fp": self.printer.outcome(call.tool, args, result, error),
+            "fp": self.printer.outcome(call.tool, call.asked, result, error),
         }
         if call.call_id is not None:
             fields["call_id"] = call.call_id
@@ -67,13 +65,14 @@ class Scribe:
             fields["batch"] = call.batch
         if not executed:
             fields["executed"] = False
-        if args.oversize or result.oversize or error.oversize:
+        if call.oversize or result.oversize or error.oversize:
             fields["oversize"] = True
-        self._show(fields, call.tool, "args", args, previewed=False)
-        if error.text is None:
-            self._show(fields, call.tool, "result", result)
-        else:
+        if call.args is not None:
+            fields["args"] = call.args
+        if error.given:
             self._show(fields, call.tool, "error", error)
+        else:
+            self._show(fields, call.tool, "result", result)
         return fields
 
     def trouble(self, where: str, error: Exception) -> None:
@@ -82,21 +81,19 @@ class Scribe:
         # The class alone: a message may repeat what the agent handed over.
         self.complaints.say(where, "%s: %s; it is not reported.", where, type(error).__qualname__)
 
-    def _show(
-        self, fields: Fields, tool: str, part: Part, value: Json, previewed: bool = True
-    ) -> None:
+    def _show(self, fields: Fields, tool: str, part: Part, value: Json) -> None:
         """Add what the capture mode lets others see of a value."""
         options = self.options
-        if options.capture == "digests" or value.text is None:
+        if options.capture == "digests":
             return
         try:
-            visible = redacted(options.redact, tool, part, value)
+            text = visible(options.redact, tool, part, value)
         except Exception as error:  # noqa: BLE001 - a hook that fails must not let the value out
             self.trouble("redact", error)
             return
+        if text is None:
+            return
         if options.capture == "full":
-            text = sendable(visible)
-            if text is not None:
-                fields[part] = text
-        elif previewed:
-            fields["preview"] = preview(visible)
+            fields[part] = text
+        else:
+            fields["preview"] = text[:MAX_PREVIEW]

@@ -28,6 +28,7 @@ from loopstream.sdk.gate import Gate
 from loopstream.sdk.names import printable
 from loopstream.sdk.options import Options
 from loopstream.sdk.outbox import Outbox
+from loopstream.sdk.prints import Asked
 from loopstream.sdk.scribe import Scribe
 from loopstream.sdk.standing import Standing, is_refusal, is_warning
 from loopstream.sdk.stream import Fields, Stream
@@ -35,6 +36,7 @@ from loopstream.sdk.values import NOTHING, Json, to_json
 
 Status = Literal["completed", "failed", "aborted", "cancelled"]
 
+_UNKNOWN: Final = Asked(b"", poll=False, seen=MISSING)
 _NOT_REACHED: Final = "loopstream can't be reached, and this runner fails closed."
 _NO_ANSWER: Final = "loopstream did not answer in time, and this runner fails closed."
 
@@ -301,7 +303,7 @@ class RunSession:
             raise RunAborted(verdict)
 
     def _unreported(self, tool: str) -> Call:
-        return Call("", str(tool), NOTHING, None, None, "")
+        return Call("", tool, None, None, "", _UNKNOWN)
 
 
 def _lift_all(gates: list[Gate]) -> None:

@@ -1,4 +1,4 @@
-"""Python values as JSON text: total, bounded, and the same for equal values.
+"""Python values as JSON: total, bounded, and the same for equal values.
 
 Agents hand over what they have. Values that JSON knows are written as they are; a few well-known
 types have a fixed spelling (times in ISO 8601, bytes by their digest, sets sorted); of any other
@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
 
-from loopstream.fingerprint.canonical import MISSING, canonical
+from loopstream.fingerprint.canonical import MISSING, canonical, canonical_bytes
 from loopstream.wire.limits import MAX_RAW_BYTES, MAX_RAW_DEPTH
 
 # Their str() is stable, and says all of them.
@@ -38,8 +38,6 @@ _BY_TEXT: Final = (
 )
 _BY_ISO: Final = (dt.datetime, dt.date, dt.time)
 _CONTAINERS: Final = (dict, list, tuple)
-# No subclasses: an enum is none of these, nor is a number of another library.
-_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 # Python refuses to write integers of more than some 4,300 digits in decimal.
 _WRITTEN_BITS: Final = 1024
 _MAX_NODES: Final = 10_000
@@ -50,58 +48,61 @@ class Json(NamedTuple):
     """A value as JSON.
 
     Attributes:
-        text: the JSON text; None when there is no value.
-        value: what the text says, as JSON types; `MISSING` when there is no value.
-        oversize: over the wire's bounds for raw values (256 KiB, depth 128); the digest is then
-            that of the text's bytes, and the text does not travel.
+        value: the value in types that JSON has; `MISSING` when there is none.
+        data: bytes of its canonical text.
+        oversize: over the wire's bounds for raw values (256 KiB, depth 128); it counts by all of
+            its bytes then, and does not travel.
     """
 
-    text: str | None
     value: Any
+    data: bytes
     oversize: bool = False
 
-    def encoded(self) -> bytes:
-        """The text's bytes."""
-        return (self.text or "").encode("utf-8", "surrogatepass")
+    @property
+    def given(self) -> bool:
+        """Whether there is a value at all."""
+        return self.value is not MISSING
 
 
-NOTHING: Final = Json(None, MISSING)
+NOTHING: Final = Json(MISSING, canonical_bytes(MISSING))
 
 
 def to_json(value: object) -> Json:
-    """Write any Python value as JSON; never raises."""
+    """Read any Python value as JSON; never raises."""
     if value is MISSING:
         return NOTHING
     try:
-        text = _ENCODER.encode(value)
-        plain = value if _is_plain(value) else json.loads(text)
+        data = canonical_bytes(value)
     except Exception:  # noqa: BLE001 - a value may be of any class, and its methods may do anything
+        return _spelled_out(value)
+    return Json(value, data, _is_oversize(data, value))
+
+
+def json_text(value: Json) -> str:
+    """The value as JSON text, its numbers as they were given.
+
+    Raises:
+        ValueError: a number that Python refuses to write.
+    """
+    return _ENCODER.encode(value.value)
+
+
+def _spelled_out(value: object) -> Json:
+    """Read a value that is not all of JSON's types."""
+    try:
+        plain = json.loads(_ENCODER.encode(value))
+        data = canonical_bytes(plain)
+    except Exception:  # noqa: BLE001 - as above
         return _salvaged(value)
-    return Json(text, plain, _is_oversize(text, plain))
+    return Json(plain, data, _is_oversize(data, plain))
 
 
-def is_text_oversize(text: str) -> bool:
-    """Whether a text is longer than raw values may be."""
-    # At most four bytes a character: a short text need not be encoded.
-    if len(text) * 4 <= MAX_RAW_BYTES:
+def _is_oversize(data: bytes, value: object) -> bool:
+    if len(data) > MAX_RAW_BYTES:
+        return True
+    if len(data) <= MAX_RAW_DEPTH:
         return False
-    return len(text.encode("utf-8", "surrogatepass")) > MAX_RAW_BYTES
-
-
-def _is_plain(value: object) -> bool:
-    """Whether the fingerprints read the value as the encoder does."""
-    kind = type(value)
-    if kind in _SCALARS:
-        return True
-    if isinstance(value, dict):
-        return all(type(key) is str for key in value) and all(map(_is_plain, value.values()))
-    return isinstance(value, list | tuple) and all(map(_is_plain, value))
-
-
-def _is_oversize(text: str, value: object) -> bool:
-    if is_text_oversize(text):
-        return True
-    return text.count("{") + text.count("[") > MAX_RAW_DEPTH and _is_deep(value)
+    return data.count(b"{") + data.count(b"[") > MAX_RAW_DEPTH and _is_deep(value)
 
 
 def _is_deep(value: object) -> bool:
@@ -162,15 +163,15 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), de
 
 
 def _salvaged(value: object) -> Json:
-    """What can be written of a value that can't be written as it is."""
+    """What can be read of a value that can't be read as it is."""
     rescue = _Rescue()
     try:
         plain = rescue.read(value, 0)
-        text = _ENCODER.encode(plain)
+        data = canonical_bytes(plain)
     except Exception:  # noqa: BLE001 - as in to_json; also a stack that is nearly full
         plain = _type_name(value)
-        text = _ENCODER.encode(plain)
-    return Json(text, plain, rescue.cut or _is_oversize(text, plain))
+        data = canonical_bytes(plain)
+    return Json(plain, data, rescue.cut or _is_oversize(data, plain))
 
 
 class _Rescue:

@@ -23,7 +23,7 @@ async def runner(bus: Bus) -> AsyncIterator[AsyncRunner]:
 
 async def eventually(holds: Any) -> None:
     async with asyncio.timeout(30):
-        while not holds():  # noqa: ASYNC110 - other threads bring it about
+        while not holds():
             await asyncio.sleep(0.005)
 
 

@@ -4,8 +4,9 @@ from typing import Any
 import pytest
 
 from loopstream.events import ToolCall, ToolOutcome
-from loopstream.sdk.capture import mask_secrets, preview, redacted, sendable
+from loopstream.sdk.capture import mask_secrets, visible
 from loopstream.sdk.values import NOTHING, to_json
+from loopstream.wire.limits import MAX_RAW_BYTES
 
 from .fakes import Bench
 
@@ -86,7 +87,7 @@ def test_a_hook_that_fails_lets_nothing_out() -> None:
     call, outcome, bench = shown("full", redact=fail)
     assert (call.args, outcome.args, outcome.result) == (None, None, None)
     assert call.fp is not None
-    assert bench.hub.counters.view()["errors"] == 3
+    assert bench.hub.counters.view()["errors"] == 2
 
 
 @pytest.mark.parametrize("name", ["password", "PASSWD", "client_secret", "x-api-key", "cookie"])
@@ -96,11 +97,13 @@ def test_names_that_sound_like_secrets_are_masked(name: str) -> None:
 
 
 def test_surrogates_travel_as_escapes() -> None:
-    assert sendable(to_json("\ud800")) == '"\\ud800"'
-    assert preview(to_json("\ud800")) == '"?"'
+    assert visible(None, "t", "args", to_json(["\ud800", "é"])) == '["\\ud800","\\u00e9"]'
+    assert visible(None, "t", "args", to_json("é")) == '"é"'
 
 
-def test_nothing_stays_nothing() -> None:
-    assert sendable(NOTHING) is None
-    assert preview(NOTHING) is None
-    assert redacted(mask_secrets, "t", "args", NOTHING) is NOTHING
+def test_what_is_missing_or_too_large_is_not_shown() -> None:
+    assert visible(mask_secrets, "t", "args", NOTHING) is None
+    assert visible(None, "t", "args", to_json("x" * MAX_RAW_BYTES)) is None
+    # A hook that blows a value up does not get it past the bound.
+    grown = visible(lambda *_: "x" * MAX_RAW_BYTES, "t", "args", to_json("small"))
+    assert grown is None

@@ -1,6 +1,5 @@
 import hashlib
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -39,19 +38,20 @@ errors = st.sampled_from([MISSING, None, "boom", "Unknown tool: frobnicate", 7])
 
 @given(tools, arguments)
 def test_calls_look_as_the_models_say(tool: str, args: object) -> None:
-    fields, args_digest = BOTH.call(tool, to_json(args))
+    asked, fields = BOTH.call(tool, to_json(args))
     expected = call_digests(fingerprint_call(tool, args, BOTH.key))
     read = CallFingerprint.model_validate(fields)
     assert read.key_id == "k1"
     assert read.documented == read.reference == expected
-    assert args_digest == expected.args
+    assert (asked.args, asked.poll) == (expected.args, expected.poll)
 
 
 @given(tools, arguments, results, errors)
 def test_outcomes_look_as_the_models_say(
     tool: str, args: object, result: object, error: object
 ) -> None:
-    fields = BOTH.outcome(tool, to_json(args), to_json(result), to_json(error))
+    asked, _ = BOTH.call(tool, to_json(args))
+    fields = BOTH.outcome(tool, asked, to_json(result), to_json(error))
     read = OutcomeFingerprint.model_validate(fields)
     for profile, block in ((DOCUMENTED, read.documented), (REFERENCE, read.reference)):
         assert block == outcome_digests(
@@ -62,7 +62,7 @@ def test_outcomes_look_as_the_models_say(
 
 
 def test_only_the_profiles_asked_for_are_made() -> None:
-    fields, _ = PLAIN.call("exec", to_json({}))
+    _, fields = PLAIN.call("exec", to_json({}))
     assert fields.keys() == {"v", "documented"}
 
 
@@ -73,26 +73,37 @@ def sha256(value: object) -> bytes:
     return hashlib.sha256(json.dumps(value, separators=(",", ":")).encode()).digest()
 
 
-def test_oversize_values_count_by_their_bytes() -> None:
+def test_oversize_values_count_by_all_their_bytes() -> None:
     large = to_json(LARGE)
-    fields, args_digest = PLAIN.call("process", large)
-    assert args_digest == sha256(LARGE)
-    assert fields["documented"] == {"args": args_digest, "poll": True}
-    outcome = PLAIN.outcome("process", large, result=large)["documented"]
-    assert outcome == {"args": args_digest, "poll": True, "result": args_digest}
+    asked, fields = PLAIN.call("process", large)
+    assert asked.args == sha256(LARGE)
+    assert fields["documented"] == {"args": asked.args, "poll": True}
+    outcome = PLAIN.outcome("process", asked, result=large)["documented"]
+    assert outcome == {"args": asked.args, "poll": True, "result": asked.args}
 
 
 @pytest.mark.parametrize("profile", [DOCUMENTED, REFERENCE])
 def test_an_oversize_error_is_an_error(profile: str) -> None:
-    large = to_json("x" * MAX_RAW_BYTES)
-    fields: dict[str, Any] = Printer((profile,)).outcome("exec", NOTHING, error=large)
+    printer = Printer((profile,))
+    asked, _ = printer.call("exec", NOTHING)
+    fields = printer.outcome("exec", asked, error=to_json("x" * MAX_RAW_BYTES))
     block = fields["documented" if profile == DOCUMENTED else "reference"]
     assert block["failed"] is True
     assert block.get("no_progress", False) is (profile == REFERENCE)
 
 
-def test_an_oversize_argument_does_not_hide_a_small_result() -> None:
-    small = PLAIN.outcome("read", to_json({}), result=to_json("ok"))["documented"]
-    large = PLAIN.outcome("read", to_json(LARGE), result=to_json("ok"))["documented"]
-    assert large["result"] == small["result"]
-    assert large["args"] == sha256(LARGE)
+def test_what_a_tool_does_to_its_arguments_does_not_show() -> None:
+    args = {"action": "poll", "session": "s"}
+    asked, _ = PLAIN.call("process", to_json(args))
+    before = PLAIN.outcome("process", asked, result=to_json({"details": {"status": "running"}}))
+    args.clear()
+    after = PLAIN.outcome("process", asked, result=to_json({"details": {"status": "running"}}))
+    assert before == after
+
+
+def test_content_in_a_tuple_counts_as_in_a_list() -> None:
+    asked, _ = PLAIN.call("read", NOTHING)
+    texts = [({"type": "text", "text": text},) for text in ("a", "b")]
+    prints = [PLAIN.outcome("read", asked, to_json({"content": text})) for text in texts]
+    as_list = PLAIN.outcome("read", asked, to_json({"content": list(texts[0])}))
+    assert prints[0] == as_list != prints[1]

@@ -1,0 +1,105 @@
+"""The two works that all peers do, on the same input.
+
+*Streak*: decode, keep the last 30 calls of a run durably, count equal ones in a row, emit a verdict
+at each tenth. *Engine*: our whole engine, with the default settings switched on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import msgpack
+
+KEPT = 30
+EVERY = 10
+
+# -- streak --------------------------------------------------------------------------------
+
+
+def streak_events(events: int, runs: int, seed: int = 7) -> Iterator[tuple[str, bytes]]:
+    """(run, call): runs by turns; a third of them repeat themselves for a while."""
+    draw = random.Random(seed)
+    names = [f"run-{number:07}" for number in range(runs)]
+    for number in range(events):
+        run = number % runs
+        repeats = run % 3 == 0 and (number // runs) % 25 < 22
+        call = 0 if repeats else draw.getrandbits(32)
+        yield names[run], call.to_bytes(8, "big")
+
+
+def streak_record(events: list[tuple[str, bytes]]) -> bytes:
+    """A frame of events; a single event is a frame of one."""
+    return bytes(msgpack.packb(events))
+
+
+def streak_step(state: list[Any], call: bytes) -> int:
+    """Fold one call into ``[streak, calls]``; the streak, if it is worth a verdict, else 0."""
+    calls = state[1]
+    state[0] = state[0] + 1 if calls and calls[-1] == call else 1
+    calls.append(call)
+    if len(calls) > KEPT:
+        del calls[0]
+    return state[0] if state[0] % EVERY == 0 else 0
+
+
+def streak_new() -> list[Any]:
+    """The state of a run that has done nothing yet."""
+    return [0, []]
+
+
+# -- engine --------------------------------------------------------------------------------
+
+
+def engine_events(events: int, runs: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(run, event fields): calls and outcomes by turns; every tenth run loops after a while."""
+    turn = 0
+    produced = 0
+    while produced < events:
+        for number in range(runs):
+            run = f"run-{number:07}"
+            loops = number % 10 == 0 and turn % 40 < 24
+            call = _digest("loop" if loops else f"{run}/{turn}")
+            result = _digest("same" if loops else f"{run}/{turn}/result")
+            for step, event in enumerate((_call(run, turn, call), _outcome(run, turn, call, result))):
+                seq = 2 * turn + step
+                yield run, {**event, "id": f"{run}-{seq}", "seq": seq}
+                produced += 1
+                if produced == events:
+                    return
+        turn += 1
+
+
+def _common(run: str, turn: int) -> dict[str, Any]:
+    return {
+        "v": 1,
+        "run": run,
+        "agent": "bench",
+        "session": "bench",
+        "runner": "bench",
+        "epoch": 1,
+        "time": 1_790_000_000_000 + turn * 1000,
+        "tool": "exec",
+        "call_id": f"call-{turn}",
+    }
+
+
+def _call(run: str, turn: int, call: bytes) -> dict[str, Any]:
+    fp = {"v": 1, "documented": {"args": call, "poll": False}}
+    return {**_common(run, turn), "type": "tool_call", "fp": fp}
+
+
+def _outcome(run: str, turn: int, call: bytes, result: bytes) -> dict[str, Any]:
+    fp = {"v": 1, "documented": {"args": call, "poll": False, "result": result}}
+    return {**_common(run, turn), "type": "tool_outcome", "fp": fp}
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+def engine_record(events: list[dict[str, Any]]) -> bytes:
+    """A frame of events."""
+    return bytes(msgpack.packb({"v": 1, "events": events}))
