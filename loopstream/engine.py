@@ -178,6 +178,8 @@ class Engine:
             raise ValueError("a call without this profile's digests")
         state, limits = step.state, step.limits
         tool, disposition = _kept(event.tool), event.disposition
+        # Who waits is answered in shadow mode too: the runner goes on at once, whatever it says.
+        waits = disposition == "gated"
         signature = signature_of(tool, digests.args)
         history = state.history
         finding = judge(
@@ -194,15 +196,18 @@ class Engine:
         state.totals.calls += 1
         if disposition == "refused":
             state.totals.refused += 1
-        if finding is not None or disposition == "gated":
-            self._speak(step, event, finding, gated=disposition == "gated")
         enters = disposition == "executed" or (disposition == "gated" and not _critical(finding))
-        if enters and limits.entered:
+        enters = enters and limits.entered
+        if finding is not None or waits:
+            self._speak(step, event, finding, gated=waits, enters=enters)
+        if enters:
             call_id = None if event.call_id is None else _kept(event.call_id)
             history.enter(tool, signature, digests.poll, call_id=call_id, offset=at.offset)
             self._retain(history, limits.history_size, grown=True)
 
-    def _speak(self, step: Step, event: ToolCall, finding: Finding | None, *, gated: bool) -> None:
+    def _speak(
+        self, step: Step, event: ToolCall, finding: Finding | None, *, gated: bool, enters: bool
+    ) -> None:
         """Say what a judged call came to: an answer to a gate, else a block or a warning."""
         step.judgement = finding
         totals, critical = step.state.totals, _critical(finding)
@@ -215,9 +220,12 @@ class Engine:
         heard = finding if critical or step.announced else None
         if gated:
             self._say(step, _answer(heard, step.trigger))
+        elif heard is not None and critical:
+            target = _refused_by(step.state, heard, enters=enters)
+            standing, reason = standing_of(heard), reason_of(heard)
+            self._say(step, Decision(Action.BLOCK, heard.level, standing, reason, target))
         elif heard is not None:
-            action = Action.BLOCK if critical else Action.WARN
-            self._say(step, Decision.on(action, heard, reason_of(heard)))
+            self._say(step, Decision.on(Action.WARN, heard, reason_of(heard)))
 
     # -- outcomes --------------------------------------------------------------------------
 
@@ -314,9 +322,11 @@ class Engine:
         """Let the run go on: what is blocked now is muted until its result changes."""
         state = step.state
         state.history.watch(step.limits.critical)
-        standing = forecast(self.profile, state.history, step.limits, state.mutes)
-        state.mutes += [mute_of(finding.subject) for finding in standing.values()]
-        del state.mutes[:-_MAX_MUTES]
+        # Where one rule is muted the next may speak: as often as there are rules.
+        for _ in self.profile.detectors:
+            standing = forecast(self.profile, state.history, step.limits, state.mutes)
+            state.mutes += [mute_of(finding.subject) for finding in standing.values()]
+            del state.mutes[:-_MAX_MUTES]
         self._update_standing(step)
         if state.aborted is not None:
             lifted, state.aborted = state.aborted, None
@@ -338,6 +348,21 @@ def _kept(name: str) -> str:
 
 def _critical(finding: Finding | None) -> bool:
     return finding is not None and finding.level is Level.CRITICAL
+
+
+def _refused_by(state: RunState, finding: Finding, *, enters: bool) -> Target:
+    """What a block on a call that came all the same covers: what stands against it.
+
+    Whatever is published as blocked stands, so that it is released one day: settings may have
+    changed since the last forecast, or the call may push its own evidence out of the history.
+    """
+    target = finding.target
+    if not enters and target not in state.standing:
+        signature = target.signature or ""
+        covering = (t for t in state.standing if t.covers(finding.tool, signature))
+        target = next(covering, target)
+    state.standing.setdefault(target, standing_of(finding))
+    return target
 
 
 def _still(action: Action, standing: Standing, target: Target | None) -> Decision:
