@@ -182,7 +182,7 @@ class Publisher:
     def _call(self, tool: str, args: Json) -> Fields:
         if self.raw and (texts := _texts(args=args)) is not None:
             return texts
-        fp, _ = self.printer.call(tool, args)
+        _, fp = self.printer.call(tool, args)
         return _printed(fp, args)
 
     def _outcome(self, tool: str, args: Json, result: Json, error: Json) -> Fields:
@@ -190,12 +190,13 @@ class Publisher:
             result = NOTHING  # an error wins
         if self.raw and (texts := _texts(args=args, result=result, error=error)) is not None:
             return texts
-        return _printed(self.printer.outcome(tool, args, result, error), args, result, error)
+        asked, _ = self.printer.call(tool, args)
+        return _printed(self.printer.outcome(tool, asked, result, error), args, result, error)
 
 
 def _texts(**values: Json) -> Fields | None:
     """Raw values as JSON texts; None if one can't travel, so that its digest must."""
-    texts = {name: sendable(value) for name, value in values.items() if value.text is not None}
+    texts = {name: sendable(value) for name, value in values.items() if value.given}
     return None if None in texts.values() else texts
 
 

@@ -45,12 +45,22 @@ def visible(redact: Redact | None, tool: str, part: Part, value: Json) -> str | 
     Raises:
         Exception: whatever the hook raises.
     """
+    text = sendable(value)
+    if text is None or redact is None:
+        return text
+    # A copy: hooks may change what they are given, and agents go on with what they gave.
+    return sendable(to_json(redact(tool, part, json.loads(text))))
+
+
+def sendable(value: Json) -> str | None:
+    """The JSON text of a value that may travel; None if there is no value, or it is oversize.
+
+    Raises:
+        ValueError: a number that Python refuses to write.
+    """
     if not value.given or value.oversize:
         return None
     text = json_text(value)
-    if redact is not None:
-        # A copy: hooks may change what they are given, and agents go on with what they gave.
-        text = json_text(to_json(redact(tool, part, json.loads(text))))
     if not text.isascii():
         try:
             text.encode()
