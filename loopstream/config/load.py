@@ -23,6 +23,10 @@ from loopstream.errors import SettingsError
 
 DEFAULT_FILE: Final = Path("loopstream.toml")
 FILE_VARIABLE: Final = "LOOPSTREAM_CONFIG"
+# Read elsewhere (`loopstream.broker`): no settings of a process, and no mistakes.
+OTHER_VARIABLES: Final = frozenset(
+    {FILE_VARIABLE, "LOOPSTREAM_CACHE_DIR", "LOOPSTREAM_MAVEN_REPOSITORY"}
+)
 DEFAULT: Final = "default"
 
 _HEADER: Final = re.compile(r"^\s*\[\s*([\w.-]+)\s*\]")
@@ -104,7 +108,7 @@ def _from_environment() -> tuple[Tree, dict[KeyPath, str]]:
         raise SettingsError(str(error), where="environment") from None
     where: dict[KeyPath, str] = {}
     for name in os.environ:
-        if name.upper().startswith(ENV_PREFIX) and name.upper() != FILE_VARIABLE:
+        if name.upper().startswith(ENV_PREFIX) and name.upper() not in OTHER_VARIABLES:
             path = tuple(name[len(ENV_PREFIX) :].lower().split(ENV_DELIMITER))
             if path[0] not in Settings.model_fields:
                 raise _unknown(".".join(path), f"environment {name}")

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from loopstream.broker import jars, maven
 from loopstream.config import Settings, load
 from loopstream.errors import SettingsError
 
@@ -94,6 +95,14 @@ def test_an_unknown_variable_is_refused(monkeypatch: pytest.MonkeyPatch, name: s
     with pytest.raises(SettingsError, match="is no setting") as caught:
         load()
     assert caught.value.where == f"environment {name}"
+
+
+def test_the_variables_of_the_embedded_broker_are_no_mistakes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in (jars.CACHE_VARIABLE, maven.REPOSITORY_VARIABLE):
+        monkeypatch.setenv(name, "/somewhere")
+    assert load().settings.prefix == "loopstream"
 
 
 def test_a_missing_file_that_was_named_is_an_error() -> None:
