@@ -22,6 +22,7 @@ def show(
     origin: Annotated[
         bool, typer.Option("--origin", help="Say where each value comes from.")
     ] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Say what each is for.")] = False,
     output: OutputForm = Output.TABLE,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
@@ -35,12 +36,14 @@ def show(
 
     ```console
     $ loopstream config show --origin
+    $ loopstream config show --explain
     $ LOOPSTREAM_WORKER__STORE=rocksdict loopstream config show -o json
     ```
 
     Detector settings are not among them: they live in the config topic, see config push.
     """
     loaded = load_settings(bootstrap, prefix, config, values)
-    columns = ["setting", "value", *(["origin"] if origin else [])]
-    rows = [dict(zip(("setting", "value", "origin"), row, strict=True)) for row in loaded.rows()]
+    asked = {"origin": origin, "about": explain}
+    columns = ["setting", "value", *(name for name, wanted in asked.items() if wanted)]
+    rows = (row._asdict() for row in loaded.rows())
     show_rows(({name: row[name] for name in columns} for row in rows), columns, output)

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource
@@ -54,6 +54,15 @@ class _Given(Settings):
         return (init_settings,)
 
 
+class Row(NamedTuple):
+    """One setting: dotted key, value as text (secrets masked), where it is from, and its use."""
+
+    setting: str
+    value: str
+    origin: str
+    about: str
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """The settings, and where each value comes from, by dotted key."""
@@ -61,11 +70,12 @@ class Loaded:
     settings: Settings
     origins: Mapping[str, str]
 
-    def rows(self) -> Iterator[tuple[str, str, str]]:
-        """Key, value as text (secrets masked) and origin, in the order of the tree."""
-        for path, value in _leaves(self.settings):
+    def rows(self) -> Iterator[Row]:
+        """All settings in the order of the tree."""
+        for path, value, about in _leaves(self.settings):
             key = ".".join(path)
-            yield key, "" if value is None else str(value), self.origins.get(key, DEFAULT)
+            shown = "" if value is None else str(value)
+            yield Row(key, shown, self.origins.get(key, DEFAULT), about)
 
 
 def load(overrides: Mapping[str, object] | None = None, *, file: Path | None = None) -> Loaded:
@@ -174,13 +184,13 @@ def _nearest(where: Mapping[KeyPath, str], path: KeyPath) -> str:
     return where.get(path, "")
 
 
-def _leaves(section: BaseModel, path: KeyPath = ()) -> Iterator[tuple[KeyPath, object]]:
-    for name in type(section).model_fields:
+def _leaves(section: BaseModel, path: KeyPath = ()) -> Iterator[tuple[KeyPath, object, str]]:
+    for name, field in type(section).model_fields.items():
         value = getattr(section, name)
         if isinstance(value, BaseModel):
             yield from _leaves(value, (*path, name))
         else:
-            yield (*path, name), value
+            yield (*path, name), value, " ".join((field.description or "").split())
 
 
 def _explained(error: ValidationError, origins: Mapping[str, str]) -> SettingsError:

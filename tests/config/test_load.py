@@ -9,6 +9,8 @@ from loopstream.broker import jars, maven
 from loopstream.config import Settings, load
 from loopstream.errors import SettingsError
 
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "settings.md"
+
 
 @pytest.fixture(autouse=True)
 def nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -26,7 +28,7 @@ def toml(text: str) -> Path:
 def test_defaults_stand_where_nothing_is_said() -> None:
     loaded = load()
     assert loaded.settings.bootstrap == "localhost:9092"
-    assert {origin for _, _, origin in loaded.rows()} == {"default"}
+    assert {row.origin for row in loaded.rows()} == {"default"}
 
 
 def test_command_line_beats_environment_beats_file(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +122,9 @@ def test_secrets_show_in_no_row_and_no_error(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("LOOPSTREAM_SECURITY__PASSWORD", "hunter2")
     monkeypatch.setenv("LOOPSTREAM_SECURITY__USERNAME", "me")
     rows = list(load().rows())
-    assert ("security.password", "**********", "environment LOOPSTREAM_SECURITY__PASSWORD") in rows
+    (password,) = (row for row in rows if row.setting == "security.password")
+    assert password.value == "**********"
+    assert password.origin == "environment LOOPSTREAM_SECURITY__PASSWORD"
     assert "hunter2" not in str(rows)
     assert "hunter2" not in repr(load().settings)
     monkeypatch.setenv("LOOPSTREAM_SECURITY__PROTOCOL", "hunter2")
@@ -164,3 +168,11 @@ def test_the_connection_is_that_of_the_security_section() -> None:
     assert kwargs["security_protocol"] == "SASL_SSL"
     assert kwargs["sasl_plain_password"] == "hunter2"
     assert kwargs["ssl_cafile"] == "ca.pem"
+
+
+def test_the_reference_page_lists_every_setting() -> None:
+    lines = REFERENCE.read_text().splitlines()
+    for row in load().rows():
+        default = f"`{row.value}`" if row.value else ""
+        assert f"| `{row.setting}` | {default} | {row.about.replace('``', '`')} |" in lines
+    assert sum(line.startswith("| `") for line in lines) == len(list(load().rows()))
