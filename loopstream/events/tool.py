@@ -9,12 +9,39 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
-from loopstream.events.base import CallId, Digest, Envelope, Id, Model, Name
+from loopstream.events.base import CallId, Counter, Digest, Envelope, Id, Model, Name
 
 Disposition = Literal["executed", "refused", "gated"]
 RecordKind = Literal["terminal-exec-failure", "tool-loop-veto"]
+
+Effect = Literal["read", "change", "send", "wait"]
+FailureKind = Literal[
+    "denied",
+    "rate_limit",
+    "auth",
+    "permission",
+    "connection",
+    "timeout",
+    "server",
+    "not_found",
+    "invalid",
+    "unknown_tool",
+    "exit",
+    "other",
+]
+ShortDigest = Annotated[
+    bytes,
+    Field(min_length=8, max_length=8),
+    WithJsonSchema({"type": "string", "pattern": "^[0-9a-f]{16}$"}),
+]
+# A set of digests of 4 bytes each.
+Sketch = Annotated[
+    bytes,
+    Field(max_length=64),
+    WithJsonSchema({"type": "string", "pattern": "^([0-9a-f]{8}){0,16}$"}),
+]
 
 # Raw values are bounded by the codec (wire/limits.py), which knows their size in bytes.
 JsonText = str
@@ -50,6 +77,55 @@ class OutcomeDigests(CallDigests):
     """Failure identity of a failed command. Profile ``reference-2026-9`` only."""
 
 
+class ExtendedCall(Model):
+    """What profile ``extended`` needs to know of a call. Digests and short hints only."""
+
+    args: Digest
+    """Digest of the canonical arguments; JSON text counts as the object that it spells."""
+    masked: Digest | None = None
+    """The same with volatile parts masked (the call's signature); absent: nothing was masked."""
+    leaves: Sketch = b""
+    """Digests of the flattened leaves, 4 bytes each, sorted."""
+    words: Sketch = b""
+    """Digests of the words in short texts, 4 bytes each, sorted."""
+    poll: bool = False
+    effect: Effect | None = None
+    """What the call does, as far as name and arguments say."""
+    resource: ShortDigest | None = None
+    """The thing that is read or changed, or who is written to."""
+    subject: ShortDigest | None = None
+    """What tells the call from its like, where that is no single resource."""
+    server: ShortDigest | None = None
+    """MCP server, or host of a URL."""
+    tokens: Counter | None = None
+    """Tokens spent on the model message that made the call."""
+    cost: Counter | None = None
+    """What that message cost, in millionths of the deployment's currency."""
+
+
+class ExtendedOutcome(Model):
+    """What profile ``extended`` needs to know of an outcome."""
+
+    args: Digest
+    masked: Digest | None = None
+    result: ShortDigest | None = None
+    """Digest of the normalised outcome; absent: nothing came, the call stays pending."""
+    failure: FailureKind | None = None
+    failure_class: ShortDigest | None = None
+    """Digest of kind, code and (where these don't say all) the masked text."""
+    server: ShortDigest | None = None
+    """Server that the error names."""
+    unknown_tool: Name | None = None
+    refused: Literal["veto", "denied"] | None = None
+    """Proposed, not executed: as part of a loop, or by a policy or person."""
+    ack: bool = False
+    """Nothing but an acknowledgement, or empty."""
+    unchanged: bool = False
+    """The tool says that it changed nothing."""
+    size: Annotated[int, Field(ge=0, le=64)] = 0
+    """Size class: bits of the length in bytes."""
+
+
 class CallFingerprint(Model):
     """Digests of a call, one block a profile."""
 
@@ -58,6 +134,7 @@ class CallFingerprint(Model):
     """Name of the tenant key of the HMAC; absent: plain SHA-256."""
     documented: CallDigests | None = None
     reference: CallDigests | None = None
+    extended: ExtendedCall | None = None
 
 
 class OutcomeFingerprint(Model):
@@ -67,6 +144,7 @@ class OutcomeFingerprint(Model):
     key_id: Id | None = None
     documented: OutcomeDigests | None = None
     reference: OutcomeDigests | None = None
+    extended: ExtendedOutcome | None = None
 
 
 class ToolCall(Envelope):

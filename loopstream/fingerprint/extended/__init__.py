@@ -1,0 +1,1 @@
+"""Fingerprints of profile ``extended``: what may leave the runner of a call and its outcome."""
