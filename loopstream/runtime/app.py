@@ -26,6 +26,7 @@ from loopstream.runtime.hardening.recovery import BatchTableManager
 from loopstream.runtime.hardening.upstream import check_upstream
 from loopstream.runtime.hardening.watchdog import Watchdog
 from loopstream.runtime.loop import new_event_loop
+from loopstream.runtime.monitor import Monitor
 from loopstream.runtime.opening import Start
 from loopstream.runtime.options import RAW, faust_settings
 from loopstream.runtime.product import partition_factory
@@ -40,6 +41,7 @@ class WorkerApp(faust.App):
     core: Core
     settings: WorkerSettings
     events_topic: Any
+    observer: Monitor
 
     @property
     def inlet(self) -> Any:
@@ -71,6 +73,7 @@ class WorkerApp(faust.App):
         """Read the control sources before any partition is used."""
         await super().on_start()
         try:
+            self.observer.open()
             await self.core.sources.start()
         except Exception as error:  # noqa: BLE001  # whatever it is, the worker can't start
             leave(error)
@@ -95,14 +98,17 @@ class WorkerApp(faust.App):
         except Exception as error:  # noqa: BLE001  # a failed last checkpoint is a crash
             leave(error)
         deadline.committed = True
+        self.core.reporter.close()
         await self.core.sources.stop()
         await super().on_stop()
+        self.observer.close()
 
     async def open_partitions(self) -> None:
         """Open what was assigned; called at the end of table recovery, before the flow resumes."""
         consumer = cast("BatchConsumer", self.consumer)
         mine = [tp for tp in consumer.assignment() if tp.topic == self.core.topics.events]
         if not mine:
+            self.core.settled()
             return
         earliest = await consumer.earliest_offsets(*mine)
         starts = {
@@ -119,11 +125,12 @@ class WorkerApp(faust.App):
         work = Watchdog("event processing", settings.progress_timeout_s)
         while not self.should_stop:
             offsets = cast("BatchTableManager", self.tables).recovery.active_offsets
-            recovery.observe(
-                (self.rebalancing_count, tuple(offsets.items())),
-                waiting=self.in_recovery or self.rebalancing,
-            )
-            work.observe((core.stats.records, core.stats.checkpoints), waiting=self._lags())
+            recovered = (self.rebalancing_count, tuple(offsets.items()))
+            recovering = self.in_recovery or self.rebalancing
+            worked, lags = (core.stats.records, core.stats.checkpoints), self._lags()
+            self.observer.observe((recovered, worked), waiting=recovering or lags)
+            recovery.observe(recovered, waiting=recovering)
+            work.observe(worked, waiting=lags)
             await self.sleep(1.0)
 
     def _lags(self) -> bool:
@@ -179,6 +186,7 @@ def create_app(
         committed=_committed(app),
         fail=leave,
     )
+    app.observer = Monitor(app)
     app.events_topic = app.topic(app.core.topics.events, partitions=partitions, **RAW)
 
     @app.agent(channel, name="events")
@@ -244,6 +252,7 @@ def run_worker(
     worker = faust.Worker(
         app, loop=loop, loglevel=settings.log_level, quiet=True, redirect_stdouts=False
     )
+    worker.spinner = None  # it draws on stdout, terminal or not
     try:
         worker.execute_from_commandline()
     except SystemExit as done:

@@ -73,7 +73,8 @@ class Applier:
 
     def _apply_slice(self, lane: Lane, records: list[Any], start: int) -> int:
         """Apply from ``start`` on; the index of the first record that was not applied."""
-        apply, deadline = lane.fold.apply, time.monotonic() + SLICE_S
+        apply, started = lane.fold.apply, time.monotonic()
+        deadline = started + SLICE_S
         end = min(start + SLICE_RECORDS, len(records))
         at = start
         while at < end:
@@ -84,7 +85,10 @@ class Applier:
             at += 1
             if not at & 31 and time.monotonic() > deadline:
                 break
-        self._stats.records += at - start
+        if applied := at - start:
+            self._stats.records += applied
+            took = (time.monotonic() - started) / applied
+            self._stats.measures.step_seconds.observe(took, applied)
         self._collect(lane)
         return at
 

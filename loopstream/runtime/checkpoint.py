@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -64,6 +65,7 @@ class Checkpointer:
         generation: Generation,
         sweep: Sweep,
         max_live_runs: int,
+        report: Callable[[float, int, int], None] | None = None,
     ) -> None:
         self._lanes = lanes
         self._outbox = outbox
@@ -76,6 +78,7 @@ class Checkpointer:
         self._generation = generation
         self._sweep = sweep
         self._max_live_runs = max_live_runs
+        self._report = report
         self._next_sweep = 0.0
         self._lock = asyncio.Lock()
         self.last = time.monotonic()
@@ -107,6 +110,10 @@ class Checkpointer:
             self.last = time.monotonic()
             self._stats.checkpoints += 1
             self._stats.checkpoint_seconds = self.last - started
+            self._stats.measures.checkpoint_seconds.observe(self.last - started)
+            if self._report is not None:
+                rows = sum(len(cut.rows) for cut in cuts)
+                self._report(self.last - started, rows, len(cuts))
             await self._collect_garbage(epoch)
             return True
 
@@ -136,6 +143,8 @@ class Checkpointer:
                 return False
             value = orjson.dumps(summary)
             await self._send(self._topics.runs, scope.encode(), value, lane.number)
+        for _, row in cut.rows:
+            self._stats.measures.row_bytes.observe(len(row))
         self._stats.rows += len(cut.rows)
         self._stats.summaries += len(cut.summaries)
         return True

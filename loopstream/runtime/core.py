@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from faust.types import ChannelT
 
-from loopstream.events import DeadLetter
+from loopstream.events import DeadLetter, Verdict
 from loopstream.runtime.applier import Applier
 from loopstream.runtime.checkpoint import Checkpointer
 from loopstream.runtime.fold import FoldFactory, RowPosition
@@ -26,6 +26,7 @@ from loopstream.runtime.opening import Opener, Start
 from loopstream.runtime.outbox import Message, Outbox
 from loopstream.runtime.ports import Committed, Done, Generation, SendRecord
 from loopstream.runtime.probe import LogProbe
+from loopstream.runtime.report import Reporter
 from loopstream.runtime.sequencer import Sequencer
 from loopstream.runtime.settings import WorkerSettings
 from loopstream.runtime.sources import Sources
@@ -61,10 +62,12 @@ class Core:
         self.settings = settings
         self.topics = topics = Topics(deployment.prefix)
         self.stats = stats = Stats()
+        self.reporter = Reporter(topics, traces=settings.traces)
+        self.settled_epoch = -1
         self.lanes = Lanes()
         self.guard = StallGuard(settings.session_timeout_s)
         self.sources = Sources(settings.connection, topics.config, topics.commands)
-        self.outbox = Outbox(send)
+        self.outbox = Outbox(send, stats.measures.verdict_durable)
         self.inlet = ChannelInlet(
             topics.events,
             channel,
@@ -106,6 +109,7 @@ class Core:
             generation=generation,
             sweep=Sweep(position, committed),
             max_live_runs=settings.max_live_runs,
+            report=self.reporter.checkpoint,
         )
         self.sequencer = Sequencer(self.lanes, self.inlet, self.sources, stats, topics.events, send)
         self._early = asyncio.Event()
@@ -123,9 +127,7 @@ class Core:
         if fold.verdicts:
             verdicts, fold.verdicts = fold.verdicts, []
             for scope, verdict in verdicts:
-                value = partial(encode_model, verdict, self.settings.verdict_format)
-                self.outbox.put(Message(self.topics.verdicts, scope.encode(), value, lane.number))
-                self.stats.actions[verdict.action] += 1
+                self._put_verdict(scope, verdict, lane.number)
             self.stats.verdicts += len(verdicts)
         if fold.dead_letters:
             letters, fold.dead_letters = fold.dead_letters, []
@@ -137,12 +139,24 @@ class Core:
         if self.lanes.dirty >= self.settings.max_dirty_rows:
             self._early.set()
 
+    def _put_verdict(self, scope: str, verdict: Verdict, partition: int) -> None:
+        value = partial(encode_model, verdict, self.settings.verdict_format)
+        appended = verdict.append_time
+        self.outbox.put(
+            Message(self.topics.verdicts, scope.encode(), value, partition, appended=appended)
+        )
+        self.stats.actions[verdict.action] += 1
+        kind = (verdict.detector, verdict.action.value, verdict.mode)
+        self.stats.measures.verdicts[kind] += 1
+        self.reporter.verdict(verdict)
+
     def _put_dead_letter(self, letter: DeadLetter, partition: int) -> None:
         key = f"{letter.topic}-{letter.partition}@{letter.offset}#{letter.index}".encode()
         value = partial(encode_model, letter, self.settings.verdict_format)
         self.outbox.put(Message(self.topics.dead_letters, key, value, partition))
         self.stats.rejects[letter.code] += 1
         self.stats.dead_letters += 1
+        self.reporter.dead_letter(letter)
 
     async def open(self, starts: Iterable[Start]) -> None:
         """Open the partitions of a new assignment, unless the next one has come meanwhile.
@@ -157,10 +171,17 @@ class Core:
         for lane in lanes:
             self.lanes.open(lane)
         self.inlet.open(self.lanes.numbers)
+        self.settled()
+
+    def settled(self) -> None:
+        """The present assignment has all its partitions open, be it none at all."""
+        self.settled_epoch = self.inlet.epoch
+        self.stats.measures.partitions_open()
 
     def _drop(self) -> None:
         self.lanes.clear()
         self.outbox.clear()
+        self.stats.measures.partitions_lost()
 
     async def tick(self) -> None:
         """Show signs of life, and look for failures that nobody waits for.

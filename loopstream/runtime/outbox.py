@@ -21,6 +21,8 @@ class Message:
     key: bytes | None
     value: Callable[[], bytes]
     partition: int
+    appended: int | None = None
+    """Append time of the event that caused it, in milliseconds; None: nobody asks."""
 
 
 class Outbox:
@@ -28,10 +30,15 @@ class Outbox:
 
     ``mark`` and ``confirmed`` are the checkpoint's barrier: everything put before the mark is
     durable when ``confirmed(mark)`` returns. A refused record raises there, and sticks.
+
+    Args:
+        send: hands a record to the client.
+        durable: told the ``appended`` of each message that the broker has confirmed.
     """
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, durable: Callable[[int], None] | None = None) -> None:
         self._send = send
+        self._durable = durable
         self._queue: deque[Message] = deque()
         self._put = 0
         self._taken = 0
@@ -101,11 +108,13 @@ class Outbox:
             self._taken += 1
             self._progress.set()
         self._unconfirmed[number] = future
-        future.add_done_callback(partial(self._settle, number))
+        future.add_done_callback(partial(self._settle, number, message.appended))
 
-    def _settle(self, number: int, future: asyncio.Future[Any]) -> None:
+    def _settle(self, number: int, appended: int | None, future: asyncio.Future[Any]) -> None:
         self._unconfirmed.pop(number, None)
         if future.cancelled():
             self.failure = self.failure or RuntimeError("a send was cancelled")
         elif (error := future.exception()) is not None:
             self.failure = self.failure or error
+        elif appended is not None and self._durable is not None:
+            self._durable(appended)

@@ -70,7 +70,10 @@ class WorkerSettings:
     log_level: str = "WARNING"
     log_format: LogFormat = "text"
     metrics_port: int | None = None
-    """Port of the metrics on the loopback interface; None: no port is opened."""
+    """Port of metrics and health; 0: the system picks one; None: no port is opened."""
+    metrics_host: str = "127.0.0.1"
+    traces: bool = False
+    """Whether spans go out over OTLP."""
 
     @property
     def group(self) -> str:
@@ -109,4 +112,6 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         log_level=settings.log.level.upper(),
         log_format=settings.log.format,
         metrics_port=worker.metrics_port,
+        metrics_host=worker.metrics_host,
+        traces=worker.traces,
     )

@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from loopstream.runtime.measures import Measures
+
 
 @dataclass(slots=True)
 class Stats:
@@ -39,10 +41,12 @@ class Stats:
     """Dead letters by code."""
     actions: Counter[str] = field(default_factory=Counter)
     """Verdicts by action."""
+    measures: Measures = field(default_factory=Measures)
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, as plain values."""
+        """All of it but the measures, as plain values."""
         values = {spec.name: getattr(self, spec.name) for spec in fields(self)}
+        del values["measures"]
         return {
             name: dict(value) if isinstance(value, Counter) else value
             for name, value in values.items()

@@ -168,6 +168,10 @@ class Cluster:
         self.workers.append(worker)
         return worker
 
+    @property
+    def any_alive(self) -> bool:
+        return any(worker.alive for worker in self.workers)
+
     def close(self) -> None:
         """End all workers."""
         for worker in self.workers:
@@ -225,6 +229,13 @@ class Cluster:
             stop.set()
             thread.join()
 
+    def write(self, topic: str, key: bytes, value: bytes | None, partition: int = 0) -> int:
+        """Write one record; its offset."""
+        with contextlib.closing(self.producer()) as producer:
+            sent = producer.send(topic, key=key, value=value, partition=partition)
+            offset: int = sent.get(30).offset
+        return offset
+
     def wait_committed(self) -> None:
         """Wait until the group has committed the whole events topic."""
         group = f"{self.prefix}.worker"
@@ -244,7 +255,9 @@ class Cluster:
                 }
 
             try:
-                wait_for("all is committed", lambda: not lag())
+                wait_for("all is committed", lambda: not self.any_alive or not lag())
+                if lag():
+                    raise AssertionError("no worker is alive")
             except AssertionError as error:
                 text = "\n".join(map(str, self.workers))
                 raise AssertionError(f"{error}; lag {lag()}\n{text}") from None

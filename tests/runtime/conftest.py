@@ -131,7 +131,7 @@ async def bench() -> Bench:
         send=send,
         done=mark_done,
         generation=lambda: 1,
-        committed=lambda _partition: done.get(_partition),
+        committed=done.get,
         fail=failures.append,
     )
     return Bench(core, sent, done, log, channel, failures)

@@ -34,7 +34,7 @@ def producer_of(kind: type[Producer]) -> tuple[Producer, Client]:
     app = faust.App("test", broker="kafka://127.0.0.1:1", store="memory://")
     producer = kind(app.transport)
     client = Client()
-    producer._producer = client
+    producer._producer = client  # type: ignore[assignment]
     return producer, client
 
 
