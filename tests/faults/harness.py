@@ -113,6 +113,14 @@ class Worker:
         )
         assert self.alive, str(self)
 
+    def wait_lanes(self, count: int) -> None:
+        """Wait until it holds that many partitions."""
+        wait_for(
+            f"{self.name}: {count} partitions; {self}",
+            lambda: len(self.stats.get("lanes", ())) == count or not self.alive,
+        )
+        assert self.alive, str(self)
+
     def __str__(self) -> str:
         code = self.process.poll()
         return f"{self.name}: exit {code}, stats {self.stats}\n{self.log}"
@@ -256,8 +264,7 @@ class Cluster:
 
             try:
                 wait_for("all is committed", lambda: not self.any_alive or not lag())
-                if lag():
-                    raise AssertionError("no worker is alive")
+                assert self.any_alive or not lag(), "no worker is alive"
             except AssertionError as error:
                 text = "\n".join(map(str, self.workers))
                 raise AssertionError(f"{error}; lag {lag()}\n{text}") from None

@@ -64,7 +64,9 @@ class Fetch:
         self.gate = asyncio.Event()
         self.asked_for: Any = None
 
-    async def __call__(self, active_partitions: Any, timeout: float) -> Mapping[TP, list[Any]]:
+    async def __call__(
+        self, active_partitions: Any, *_args: Any, **_kwargs: Any
+    ) -> Mapping[TP, list[Any]]:
         self.asked_for = active_partitions
         self.asked.append(frozenset(active_partitions))
         await self.gate.wait()
@@ -94,7 +96,7 @@ async def consumer(app: WorkerApp, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
 
 def fetch_of(consumer: Consumer, records: Mapping[TP, list[Any]]) -> Fetch:
     fetch = Fetch(records)
-    consumer._getmany = fetch  # type: ignore[method-assign]
+    consumer._getmany = fetch  # type: ignore[assignment]
     return fetch
 
 

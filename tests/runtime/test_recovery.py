@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -72,11 +71,11 @@ def log() -> list[str]:
 
 
 @pytest.fixture
-async def app(log: list[str], monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[WorkerApp]:
+async def app(log: list[str], monkeypatch: pytest.MonkeyPatch) -> WorkerApp:
     settings = WorkerSettings(connection=Connection(), deployment=Deployment(prefix="p"))
     app = create_app(settings, 1, ChainFold, marker_key, row_position)
     app.finalize()
-    app.consumer = Kafka(log)
+    app.consumer = cast("Any", Kafka(log))
     app.consumer_generation_id = 1
 
     async def open_partitions() -> None:
@@ -91,7 +90,7 @@ async def app(log: list[str], monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
     monkeypatch.setattr(app, "on_rebalance_end", lambda: None)
     vars(app)["assignor"] = Assignor()
     monkeypatch.setattr(app.flow_control, "resume", lambda: log.append("clear queues"))
-    yield app
+    return app
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgpack
 import pytest
@@ -51,7 +52,7 @@ def test_settings_are_pinned_before_the_first_event_and_sequenced_while_it_runs(
 def test_an_idle_worker_appends_its_pin_once(cluster: Cluster) -> None:
     for _ in range(2):
         worker = cluster.worker()
-        wait_for(f"ready; {worker}", lambda: len(worker.stats.get("lanes", ())) == 4)
+        worker.wait_lanes(4)
         cluster.wait_committed()
         assert worker.stop() == 0, str(worker)
     assert len(cluster.read(cluster.topics.events)) == cluster.partitions
@@ -109,9 +110,8 @@ def test_a_row_that_went_missing_stops_the_worker(cluster: Cluster) -> None:
 
 
 async def test_markers_of_a_transaction_are_no_missing_records(cluster: Cluster) -> None:
-    producer = AIOKafkaProducer(
-        bootstrap_servers=cluster.bootstrap, transactional_id=cluster.prefix
-    )
+    make: Any = AIOKafkaProducer
+    producer = make(bootstrap_servers=cluster.bootstrap, transactional_id=cluster.prefix)
     await producer.start()
     for number in range(3):
         async with producer.transaction():
@@ -166,7 +166,7 @@ def test_a_standby_takes_over(cluster: Cluster) -> None:
         second = cluster.worker(standby_replicas=1)
         second.wait_records(300)
         first.kill()
-        wait_for(f"all partitions; {second}", lambda: len(second.stats["lanes"]) == 4)
+        second.wait_lanes(4)
         second.wait_records(second.stats["records"] + 300)
     cluster.wait_committed()
     cluster.outcome().assert_exact()
