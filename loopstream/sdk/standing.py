@@ -19,7 +19,7 @@ V = TypeVar("V")
 MAX_IDS: Final = 1024
 MAX_TARGETS: Final = 1024
 MAX_WARNINGS: Final = 64
-MAX_CALLS: Final = 256
+MAX_CALLS: Final = 64
 
 
 class Standing:
