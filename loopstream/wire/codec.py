@@ -151,6 +151,8 @@ def _decode_msgpack(value: bytes) -> Decoded:
             max_ext_len=0,
         )
     except Exception as error:  # noqa: BLE001 - msgpack raises several unrelated kinds
+        if "max_array_len" in str(error):
+            return _refused(RejectCode.TOO_MANY_EVENTS, f"more than {MAX_EVENTS_PER_FRAME} events")
         return _refused(RejectCode.UNDECODABLE, type(error).__name__)
     if type(frame) is not dict:
         return _refused(RejectCode.UNDECODABLE, "not a frame")
@@ -161,8 +163,6 @@ def _decode_msgpack(value: bytes) -> Decoded:
     events = frame["events"]
     if type(events) is not list:
         return _refused(RejectCode.INVALID, "events")
-    if len(events) > MAX_EVENTS_PER_FRAME:
-        return _refused(RejectCode.TOO_MANY_EVENTS, f"more than {MAX_EVENTS_PER_FRAME} events")
     return _validate(events)
 
 
