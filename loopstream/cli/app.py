@@ -13,7 +13,9 @@ from loopstream.cli import (
     config_push,
     config_show,
     conformance,
+    diff,
     publish,
+    replay,
     runs_list,
     runs_show,
     schemas,
@@ -28,6 +30,7 @@ from loopstream.cli.console import DEBUG
 RUN: Final = "Run it"
 SETTINGS: Final = "Settings"
 WATCH: Final = "Runs and verdicts"
+FORENSICS: Final = "Forensics"
 CHECK: Final = "Check"
 
 app = typer.Typer(
@@ -90,6 +93,9 @@ app.command("verdicts", rich_help_panel=WATCH)(verdicts.verdicts)
 _runs = _group("runs", "List runs, and show what became of one.", WATCH)
 _runs.command("list")(runs_list.list_runs)
 _runs.command("show")(runs_show.show)
+
+app.command("replay", rich_help_panel=FORENSICS)(replay.replay)
+app.command("diff", rich_help_panel=FORENSICS)(diff.diff)
 
 app.command("conformance", rich_help_panel=CHECK)(conformance.conformance)
 app.command("schemas", rich_help_panel=CHECK)(schemas.schemas)

@@ -1,0 +1,65 @@
+"""The recorded verdicts of a prefix, in a replay's window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from loopstream.errors import DataError
+from loopstream.events import Verdict
+from loopstream.replay.kafka import TopicReader, connected
+from loopstream.wire.codec import CONTENT_TYPE
+from loopstream.wire.connection import Connection
+from loopstream.wire.verdicts import decode_verdict
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedVerdict:
+    """A verdict as it stands on the topic; ``value`` are its very bytes."""
+
+    verdict: Verdict
+    value: bytes
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictTopic:
+    """The verdict topic of a prefix.
+
+    Attributes:
+        topic: its name.
+    """
+
+    connection: Connection
+    topic: str
+    timeout_s: float = 10.0
+
+    def read(self, numbers: list[int] | None = None) -> Iterator[RecordedVerdict]:
+        """All verdicts from begin to the present end.
+
+        At-least-once: a verdict may stand there more than once.
+
+        Raises:
+            KafkaUnreachableError: no broker answers.
+            TopicsError: the topic is missing.
+            DataError: a record is no verdict.
+        """
+        with connected(self.connection, self.timeout_s) as client:
+            reader = TopicReader(client, self.topic, self.timeout_s)
+            for number in numbers or reader.numbers():
+                bounds = reader.bounds(number)
+                for records in reader.batches(number, bounds.begin, bounds.end):
+                    for record in records:
+                        yield self._one(record, number)
+
+    def _one(self, record: object, number: int) -> RecordedVerdict:
+        value: bytes | None = getattr(record, "value", None)
+        offset: int = getattr(record, "offset", 0)
+        headers: Mapping[str, bytes] = dict(getattr(record, "headers", ()))
+        try:
+            verdict = decode_verdict(value, headers.get(CONTENT_TYPE))
+        except DataError as error:
+            where = f"{self.topic}-{number}@{offset}"
+            raise DataError(error.message, where=where, hint=error.hint) from None
+        return RecordedVerdict(verdict, value or b"", number, offset)
