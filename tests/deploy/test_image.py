@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from loopstream import __version__
+from loopstream.config import load
+
+
+@pytest.fixture(scope="module")
+def steps(root: Path) -> list[tuple[str, str]]:
+    """(instruction, rest) of the Dockerfile, continuation lines joined."""
+    text = (root / "deploy/Dockerfile").read_text().replace("\\\n", " ")
+    lines = (line.strip() for line in text.splitlines())
+    pairs = (line.split(None, 1) for line in lines if line and not line.startswith("#"))
+    return [(first, rest) for first, rest in pairs]
+
+
+def _of(steps: list[tuple[str, str]], instruction: str) -> list[str]:
+    return [rest for name, rest in steps if name == instruction]
+
+
+def test_two_stages_and_the_last_has_no_compiler_and_no_root(steps: list[tuple[str, str]]) -> None:
+    assert len(_of(steps, "FROM")) == 2
+    last = steps[[name for name, _ in steps].index("FROM", 2) :]
+    assert "RUN" not in {name for name, _ in last}
+    assert _of(last, "USER") == ["10001:10001"]
+    assert _of(last, "ENTRYPOINT") == ['["loopstream"]']
+    assert _of(last, "HEALTHCHECK")[0].count("/livez") == 1
+
+
+def test_its_environment_is_settings_that_exist(
+    steps: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pairs = [pair.split("=", 1) for pair in shlex.split(_of(steps, "ENV")[0])]
+    for name, value in pairs:
+        if name.startswith("LOOPSTREAM_"):
+            monkeypatch.setenv(name, value)
+    settings = load().settings
+    assert settings.worker.metrics_port == 9464
+    assert settings.worker.metrics_host == "127.0.0.1"
+
+
+def test_everything_copied_is_in_the_build_context(
+    steps: list[tuple[str, str]], root: Path
+) -> None:
+    kept = (root / ".dockerignore").read_text().splitlines()
+    sources = [
+        source for rest in _of(steps, "COPY") if "--from" not in rest for source in _args(rest)
+    ]
+    assert sources
+    for source in sources:
+        assert (root / source).exists(), source
+        assert f"!{source}" in kept, source
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_its_installation_replayed(
+    steps: list[tuple[str, str]], root: Path, tmp_path: Path
+) -> None:
+    source, target = tmp_path / "src", tmp_path / "opt"
+    source.mkdir()
+    for rest in _of(steps, "COPY"):
+        if "--from" not in rest:
+            for name in _args(rest):
+                _copy(root / name, source / name)
+    for command in _of(steps, "RUN"):
+        words = [_moved(word, target) for word in shlex.split(command)]
+        subprocess.run(words, cwd=source, check=True, timeout=800)
+    loopstream = str(target / "bin/loopstream")
+    said = subprocess.run(
+        [loopstream, "--version"], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert said.stdout.strip() == f"loopstream {__version__}"
+    needs = "import faust, prometheus_client, opentelemetry.sdk, loopstream.runtime.app"
+    subprocess.run([str(target / "bin/python"), "-c", needs], check=True, cwd=tmp_path)
+
+
+def _args(rest: str) -> Iterator[str]:
+    yield from rest.split()[:-1]
+
+
+def _moved(word: str, target: Path) -> str:
+    if word == "python":
+        return sys.executable
+    return word.replace("/opt/loopstream", str(target))
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        shutil.copy(source, target)
