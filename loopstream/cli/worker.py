@@ -22,7 +22,7 @@ def worker(
         Path | None, typer.Option("--datadir", help="Folder of the durable store.")
     ] = None,
     metrics_port: Annotated[
-        int | None, typer.Option("--metrics-port", help="Serve metrics on the loopback.")
+        int | None, typer.Option("--metrics-port", help="Serve metrics and health.")
     ] = None,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,

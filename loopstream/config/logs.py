@@ -41,6 +41,7 @@ def _json() -> dict[str, Any]:
         "foreign_pre_chain": [
             structlog.stdlib.add_logger_name,
             structlog.stdlib.add_log_level,
+            structlog.stdlib.ExtraAdder(),
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
         ],

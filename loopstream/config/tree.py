@@ -113,7 +113,12 @@ class WorkerSettings(_Section):
     verdict_format: Format = "msgpack"
     """Form of the verdicts on the topic."""
     metrics_port: Annotated[int, Field(ge=0, le=65535)] | None = None
-    """Port of the metrics on the loopback interface; unset: none is opened."""
+    """Port of metrics and health; 0: the system picks one; unset: none is opened."""
+    metrics_host: Annotated[str, Field(min_length=1, max_length=253)] = "127.0.0.1"
+    """Address that the metrics port is opened on: the loopback alone, unless told otherwise."""
+    traces: bool = False
+    """A span per checkpoint and verdict goes out over OTLP (extra ``otel``; ``OTEL_*`` say where).
+    """
 
 
 class DeploymentSettings(_Section):

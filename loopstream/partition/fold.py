@@ -279,6 +279,8 @@ class Partition:
         self._touch(scope, state)
         if step.verdicts:
             self._publish(scope, step)
+        elif step.judgement is not None:
+            self.counts["throttled"] += 1  # a warning that was announced already
         return True
 
     def _note(self, state: RunState, event: RunEvent) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Any, NoReturn, cast
 
@@ -28,7 +29,8 @@ from loopstream.runtime.hardening.watchdog import Watchdog
 from loopstream.runtime.loop import new_event_loop
 from loopstream.runtime.monitor import Monitor
 from loopstream.runtime.opening import Start
-from loopstream.runtime.options import RAW, faust_settings
+from loopstream.runtime.options import RAW, faust_settings, rows_opener
+from loopstream.runtime.ports import ChangelogEnds
 from loopstream.runtime.product import partition_factory
 from loopstream.runtime.settings import WorkerSettings, worker_settings
 from loopstream.runtime.store import RowStore, RunTable
@@ -110,9 +112,15 @@ class WorkerApp(faust.App):
         if not mine:
             self.core.settled()
             return
+        recovered = cast("BatchTableManager", self.tables).recovery.active_offsets
         earliest = await consumer.earliest_offsets(*mine)
         starts = {
-            tp: Start(tp.partition, consumer.committed_offset(tp), earliest.get(tp) or 0)
+            tp: Start(
+                tp.partition,
+                consumer.committed_offset(tp),
+                earliest.get(tp) or 0,
+                recovered[TP(self.core.topics.changelog, tp.partition)] + 1,
+            )
             for tp in mine
         }
         # What continuity expects is what is fetched, whatever position a fetch left behind.
@@ -172,6 +180,7 @@ def create_app(
         "RunTable", app.Table(TABLE, key_type=bytes, value_type=bytes, partitions=partitions)
     )
     table.position = position
+    table.open_rows = rows_opener(settings)
     app.core = Core(
         settings,
         partitions,
@@ -184,6 +193,7 @@ def create_app(
         done=_committer(app),
         generation=lambda: app.consumer_generation_id,
         committed=_committed(app),
+        changelog_ends=_changelog_ends(app),
         fail=leave,
     )
     app.observer = Monitor(app)
@@ -229,6 +239,16 @@ def _committed(app: WorkerApp) -> Callable[[int], int | None]:
         return consumer.committed_offset(TP(app.core.topics.events, partition))
 
     return committed
+
+
+def _changelog_ends(app: WorkerApp) -> ChangelogEnds:
+    async def ends(partitions: AbstractSet[int]) -> dict[int, int]:
+        tps = [TP(app.core.topics.changelog, number) for number in partitions]
+        if not tps:
+            return {}
+        return {tp.partition: end for tp, end in (await app.consumer.highwaters(*tps)).items()}
+
+    return ends
 
 
 def run_worker(

@@ -24,11 +24,12 @@ from typing import Any, Final
 
 import orjson
 
+from loopstream.runtime.changelog import Audit
 from loopstream.runtime.hardening.stall import StallGuard
 from loopstream.runtime.inlet import ChannelInlet
 from loopstream.runtime.lanes import Lane, Lanes
 from loopstream.runtime.outbox import Outbox
-from loopstream.runtime.ports import Done, Generation, SendRecord
+from loopstream.runtime.ports import ChangelogEnds, Done, Generation, SendRecord
 from loopstream.runtime.rows import POSITION_HEADER
 from loopstream.runtime.seal import SEAL_KEY, Seal, pack_seal
 from loopstream.runtime.stats import Stats
@@ -64,6 +65,8 @@ class Checkpointer:
         done: Done,
         generation: Generation,
         sweep: Sweep,
+        audit: Audit,
+        changelog_ends: ChangelogEnds,
         max_live_runs: int,
         report: Callable[[float, int, int], None] | None = None,
     ) -> None:
@@ -77,6 +80,8 @@ class Checkpointer:
         self._done = done
         self._generation = generation
         self._sweep = sweep
+        self._audit = audit
+        self._changelog_ends = changelog_ends
         self._max_live_runs = max_live_runs
         self._report = report
         self._next_sweep = 0.0
@@ -115,6 +120,7 @@ class Checkpointer:
                 rows = sum(len(cut.rows) for cut in cuts)
                 self._report(self.last - started, rows, len(cuts))
             await self._collect_garbage(epoch)
+            await self._settle_seals(epoch)
             return True
 
     def _snapshot(self) -> tuple[list[Cut], int]:
@@ -132,7 +138,7 @@ class Checkpointer:
             if epoch != self._inlet.epoch:
                 return False
             self._guard.check()
-            await self._send(self._topics.changelog, key, row, lane.number)
+            await lane.changelog.write(key, row)
             lane.rows.put(key, row)
         if epoch != self._inlet.epoch:
             return False
@@ -152,7 +158,7 @@ class Checkpointer:
     async def _seal(self, lane: Lane) -> None:
         seal = pack_seal(Seal(lane.number, lane.sealed, lane.rows.count, self._generation()))
         lane.rows.put(SEAL_KEY, seal)
-        await self._send(self._topics.changelog, SEAL_KEY, seal, lane.number)
+        await lane.changelog.seal(SEAL_KEY, seal)
 
     async def _collect_garbage(self, epoch: int) -> None:
         """Erase dead rows; the seal that does not count on them goes out first."""
@@ -170,5 +176,34 @@ class Checkpointer:
                 if epoch != self._inlet.epoch:
                     return
                 position = [(POSITION_HEADER, str(last_offset).encode())]
-                await self._send(self._topics.changelog, key, None, lane.number, position)
+                await lane.changelog.write(key, None, position)
                 self._stats.tombstones += 1
+            await self._seal(lane)
+
+    async def audit(self) -> None:
+        """Look for rows that others wrote to our changelogs, and write ours over them."""
+        async with self._lock:
+            epoch = self._inlet.epoch
+            ends = await self._changelog_ends(self._lanes.numbers)
+            for lane in self._lanes:
+                offsets = lane.changelog.foreign_tail(ends.get(lane.number, 0))
+                if offsets is not None:
+                    await self._repair(lane, offsets, epoch)
+
+    async def _settle_seals(self, epoch: int) -> None:
+        for lane in self._lanes:
+            offsets = lane.changelog.foreign()
+            if offsets is not None:
+                await self._repair(lane, offsets, epoch)
+            # A restart with durable rows reads the changelog from here on.
+            lane.rows.applied = lane.changelog.known - 1
+
+    async def _repair(self, lane: Lane, offsets: range, epoch: int) -> None:
+        better = await self._audit.better_rows(lane.changelog, lane.rows, offsets)
+        if epoch != self._inlet.epoch:
+            return
+        for key, row in better:
+            await lane.changelog.write(key, row)
+        self._stats.reasserted += len(better)
+        if better:
+            await self._seal(lane)

@@ -17,6 +17,7 @@ from faust.types import ChannelT
 
 from loopstream.events import DeadLetter, Verdict
 from loopstream.runtime.applier import Applier
+from loopstream.runtime.changelog import Audit
 from loopstream.runtime.checkpoint import Checkpointer
 from loopstream.runtime.fold import FoldFactory, RowPosition
 from loopstream.runtime.hardening.stall import StallGuard
@@ -24,7 +25,7 @@ from loopstream.runtime.inlet import ChannelInlet
 from loopstream.runtime.lanes import Lane, Lanes
 from loopstream.runtime.opening import Opener, Start
 from loopstream.runtime.outbox import Message, Outbox
-from loopstream.runtime.ports import Committed, Done, Generation, SendRecord
+from loopstream.runtime.ports import ChangelogEnds, Committed, Done, Generation, SendRecord
 from loopstream.runtime.probe import LogProbe
 from loopstream.runtime.report import Reporter
 from loopstream.runtime.sequencer import Sequencer
@@ -56,6 +57,7 @@ class Core:
         done: Done,
         generation: Generation,
         committed: Committed,
+        changelog_ends: ChangelogEnds,
         fail: Callable[[BaseException], None],
     ) -> None:
         deployment = settings.deployment
@@ -108,11 +110,14 @@ class Core:
             done=done,
             generation=generation,
             sweep=Sweep(position, committed),
+            audit=Audit(position, LogProbe(settings.connection, topics.changelog).read),
+            changelog_ends=changelog_ends,
             max_live_runs=settings.max_live_runs,
             report=self.reporter.checkpoint,
         )
         self.sequencer = Sequencer(self.lanes, self.inlet, self.sources, stats, topics.events, send)
         self._early = asyncio.Event()
+        self._next_audit = time.monotonic() + settings.audit_interval_s
 
     def full(self) -> bool:
         """Whether fetching must pause: too many changed rows, or verdicts on their way."""
@@ -209,6 +214,12 @@ class Core:
                 await self.checkpointer.take()
             else:
                 self.checkpointer.last = time.monotonic()
+                await self._audit_when_idle()
+
+    async def _audit_when_idle(self) -> None:
+        if time.monotonic() >= self._next_audit:
+            self._next_audit = time.monotonic() + self.settings.audit_interval_s
+            await self.checkpointer.audit()
 
     async def _wait_until_due(self) -> None:
         due = self.checkpointer.last + self.settings.checkpoint_interval_s - time.monotonic()

@@ -59,6 +59,8 @@ class WorkerSettings:
     """Time without progress in table recovery after which the worker gives up."""
     progress_timeout_s: float = 120.0
     """Time with lag but no progress after which the worker gives up."""
+    audit_interval_s: float = 60.0
+    """How often an idle worker looks for rows that somebody else wrote to its changelogs."""
     stop_timeout_s: float = 8.0
     """Time that a stop on request may take; then the process ends anyway."""
 

@@ -218,7 +218,7 @@ def test_a_port_that_is_taken_is_told_of() -> None:
     exposition, health = Exposition(Seen()), Health(30.0, lambda: True)
     endpoint = Endpoint("127.0.0.1", 0, exposition, health)
     try:
-        with pytest.raises(SettingsError, match="worker.metrics_port 127.0.0.1:"):
+        with pytest.raises(SettingsError, match=r"worker\.metrics_port 127"):
             Endpoint("127.0.0.1", endpoint.port, exposition, health)
     finally:
         endpoint.server_close()
