@@ -16,9 +16,12 @@ from loopstream.cli.options import Bootstrap, ConfigFile, Prefix, SetValues, loa
 if TYPE_CHECKING:
     from loopstream.cli.workers import Workers
     from loopstream.config import Loaded, Settings
+    from loopstream.replay.audit import Audit
 
 _ASK_S: Final = 10.0
 _ASK_TIMES: Final = 9
+# How long the worker's last verdicts may take.
+_AUDIT_S: Final = 20.0
 
 
 def up(
@@ -49,8 +52,9 @@ def up(
     $ loopstream up --detectors agents.json --data-dir ~/.loopstream/kafka
     ```
 
-    The demo ends by itself after about 30 s. Exit code 0: every looping agent was stopped and no
-    healthy one was; else 1.
+    The demo ends by itself after about 30 s, with the audit: what was recorded is replayed, and
+    must come out the same, byte for byte. Exit code 0: it did, every looping agent was stopped and
+    no healthy one was; else 1.
     """
     loaded = load_settings(bootstrap, prefix, config, values)
     with ExitStack() as stack:
@@ -136,8 +140,20 @@ def _demo(settings: Settings) -> int:
     from loopstream.demo.stage import perform
 
     outcome = perform(settings.connection, settings.prefix, Console())
+    audited = _audit(settings)
+    print_line(audited.closing_line())
     print_line(outcome.closing_line())
-    return 0 if outcome.success else 1
+    return 0 if outcome.success and audited.success else 1
+
+
+def _audit(settings: Settings) -> Audit:
+    """Replay what the demo recorded, against the verdicts that its worker published."""
+    from loopstream.cli.forensics import make_job, scratch, source_of, verdict_topic
+    from loopstream.replay.audit import audit
+
+    job = make_job(settings, source_of(settings, None))
+    with scratch() as folder:
+        return audit(job, verdict_topic(settings), folder, patience_s=_AUDIT_S)
 
 
 def _serve(settings: Settings, running: Workers) -> int:
