@@ -95,7 +95,10 @@ class Ear:
         self.records: list[Any] = []
         self._partitions = [TopicPartition(topic, number) for number in range(partitions)]
         self._client = KafkaConsumer(
-            bootstrap_servers=bootstrap, group_id=None, enable_auto_commit=False
+            bootstrap_servers=bootstrap,
+            group_id=None,
+            enable_auto_commit=False,
+            fetch_max_wait_ms=25,  # questions wait until a fetch comes back
         )
         self._client.assign(self._partitions)
         self._client.seek_to_beginning(*self._partitions)
@@ -117,7 +120,7 @@ class Ear:
         self._client.close()
 
     def _reached(self, ends: dict[int, int]) -> bool:
-        self.listen()
+        self.listen(0.02)
         return all((self._client.position(tp) or 0) >= ends[tp.partition] for tp in self._partitions)
 
 
@@ -153,7 +156,10 @@ class House:
         self._verdicts = Ear(bootstrap, self.topics.verdicts)
         self._dead_letters = Ear(bootstrap, self.topics.dead_letters)
         self._producer = KafkaProducer(
-            bootstrap_servers=bootstrap, acks="all", max_request_size=4 * 1024 * 1024
+            bootstrap_servers=bootstrap,
+            acks="all",
+            enable_idempotence=False,  # a refused record would spoil all that follow
+            max_request_size=4 * 1024 * 1024,
         )
         self._group = KafkaConsumer(
             bootstrap_servers=bootstrap, group_id=f"{prefix}.worker", enable_auto_commit=False
@@ -291,23 +297,22 @@ class House:
         self._events.catch_up()
         return sorted(self._events.records, key=lambda record: (record.partition, record.offset))
 
-    def controls(self) -> list[Control]:
-        """Control records in the events."""
-        return [
-            event
+    def copies(self, offset: int) -> set[tuple[int, int]]:
+        """Where a record of the config topic was copied to: partitions and offsets."""
+        return {
+            (record.partition, record.offset)
             for record in self.events()
             for event in decode_record(record.value).events
-            if isinstance(event, Control)
-        ]
+            if isinstance(event, Control) and event.offset == offset
+        }
 
     def await_settings(self, offset: int) -> None:
         """Wait until a record of the config topic is in force in every partition."""
-
-        def sequenced() -> bool:
-            copied = [control for control in self.controls() if control.offset == offset]
-            return len(copied) >= PARTITIONS
-
-        wait_for(f"config offset {offset} is in the events", sequenced)
+        everywhere = set(range(PARTITIONS))
+        wait_for(
+            f"config offset {offset} is in the events",
+            lambda: {partition for partition, _ in self.copies(offset)} == everywhere,
+        )
         self.settle()
 
     def settle(self) -> None:
