@@ -146,6 +146,7 @@ def test_a_full_buffer_drops_the_oldest_and_says_so() -> None:
         box.put(stream)
     (frame,) = box.ready().out.take()
     marker, *rest = opened(frame)
+    assert frame.events == 1 + len(rest)
     assert isinstance(marker, EventsLost)
     assert marker.count == box.lost == 15 - len(rest)
     assert [event.seq for event in rest if isinstance(event, RunStarted)] == list(

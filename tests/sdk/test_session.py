@@ -19,7 +19,7 @@ from loopstream.sdk.options import Options, key_name, new_runner_id
 from loopstream.sdk.ports import Record
 from loopstream.wire.limits import MAX_RAW_BYTES
 
-from .fakes import Bench, about, on_signature, verdict
+from .fakes import PARTITIONS, Bench, about, on_signature, verdict
 
 LS = {"command": "ls"}
 
@@ -221,6 +221,29 @@ def test_a_gate_is_lifted_by_its_answer(level: Level, mode: str, kind: type) -> 
     (call,) = [event for event in bench.sent() if isinstance(event, ToolCall)]
     assert call.disposition == "gated"
     assert bench.hub.counters.view()["answers_late"] == 1
+
+
+def test_a_gated_call_does_not_linger() -> None:
+    bench = Bench(linger_ms=10_000)
+    bench.hub.outbox.open(range(PARTITIONS))
+    session = bench.begin()
+    ask(session)
+    bench.hub.outbox.open(range(PARTITIONS))
+    assert bench.hub.outbox.take() == []
+    ask(session, wait=60)
+    (frame,) = bench.hub.outbox.take()
+    assert frame.events == 3
+
+
+def test_only_the_first_lift_counts() -> None:
+    gate = ask(Bench().begin(), wait=60)
+    answer = verdict(Action.ANSWER)
+    lifts: list[int] = []
+    gate.on_lift(lambda: lifts.append(1))
+    gate.lift(answer)
+    gate.lift(None)
+    assert gate.answer is answer
+    assert lifts == [1]
 
 
 def test_a_warning_that_an_answer_gave_is_not_repeated() -> None:

@@ -2,18 +2,32 @@
 
 import logging
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
 
 from loopstream.events import Action, EventsLost, RunEnded, RunStarted, ToolCall
 from loopstream.sdk import Block, Runner
+from loopstream.sdk.frames import Frame
 from loopstream.sdk.hush import Hush
-from loopstream.sdk.threads import Reader, Worker
+from loopstream.sdk.ports import Done
+from loopstream.sdk.threads import Reader, Sender, Worker
 from loopstream.wire.routing import partition_of
 
-from .fakes import PARTITIONS, Bench, Bus, FakeIn, about, eventually, on, on_signature, verdict
+from .fakes import (
+    PARTITIONS,
+    Bench,
+    Bus,
+    FakeIn,
+    FakeOut,
+    about,
+    eventually,
+    on,
+    on_signature,
+    verdict,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -130,11 +144,66 @@ def test_verdicts_of_an_outage_are_read_afterwards(bus: Bus, runner: Any) -> Non
     run = runner.run("run-1")
     signature = run.before_call("exec", {}).call.signature
     eventually(lambda: bus.events)
+    bus.publish(verdict(Action.BLOCK, scope="run-1", applies_to=on_signature("another")))
+    eventually(lambda: runner.counters["verdicts_received"])
     bus.up = False
     eventually(lambda: not runner.healthy)
     bus.publish(verdict(Action.BLOCK, scope="run-1", applies_to=on_signature(signature)))
     bus.up = True
     eventually(lambda: not run.before_call("exec", {}).allowed)
+    # From where it was, not from the beginning.
+    assert runner.counters["verdicts_duplicate"] == 0
+
+
+def test_what_is_on_its_way_is_over_before_anything_is_sent_again(bus: Bus) -> None:
+    bench = Bench()
+    for n in range(8):
+        bench.begin(f"run-{n}")
+    bench.hub.outbox.open(range(PARTITIONS))
+    held: list[Done] = []
+
+    class Slow(FakeOut):
+        def send(self, frame: Frame, done: Done) -> None:
+            if bus.connected["made"] == 1:
+                held.append(done)
+            else:
+                super().send(frame, done)
+
+    def connect() -> Slow:
+        bus.connected["made"] += 1
+        return Slow(bus)
+
+    sender = Sender(bench.hub, connect)
+    sender.start()
+    lanes = len(bench.hub.outbox.wanted())
+    eventually(lambda: len(held) == lanes)
+    held.pop()(TimeoutError())
+    # Long enough for a sender that does not wait to have connected anew.
+    time.sleep(0.3)
+    while held:
+        assert bus.connected["made"] == 1
+        assert bus.frames == []
+        held.pop()(None)
+    eventually(lambda: bench.hub.outbox.pending == 0)
+    assert (len(bus.frames), bus.connected["made"]) == (1, 2)
+    sender.stop()
+    sender.join(30)
+
+
+def test_a_lane_made_while_the_reader_looks_elsewhere_stays_shut(bus: Bus) -> None:
+    bench = Bench()
+    names = {partition_of(f"run-{n}", PARTITIONS): f"run-{n}" for n in range(50)}
+    bench.begin(names[0])
+
+    class Meanwhile(FakeIn):
+        def ends(self, partitions: Iterable[int]) -> Mapping[int, int]:
+            bench.begin(names[1])
+            return super().ends(partitions)
+
+    reader = Reader(bench.hub, lambda: Meanwhile(bus))
+    reader._follow(Meanwhile(bus))
+    assert bench.hub.outbox.unopened() == {1}
+    assert [frame.partition for frame in bench.hub.outbox.take()] == [0]
 
 
 def test_a_frame_that_kafka_refuses_is_not_tried_for_ever(bus: Bus, runner: Any) -> None:
