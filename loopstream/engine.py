@@ -32,7 +32,14 @@ from loopstream.fingerprint.outcomes import OutcomeKind, result_text
 from loopstream.policy.deployment import Deployment
 from loopstream.policy.reasons import reason_of
 from loopstream.policy.throttle import announce
-from loopstream.policy.verdicts import Decision, Position, Trigger, publish, standing_of
+from loopstream.policy.verdicts import (
+    Decision,
+    Position,
+    Trigger,
+    publish,
+    standing_of,
+    widened,
+)
 from loopstream.state.guard import IDLE, Guard, Observation
 from loopstream.state.history import History, Settlement
 from loopstream.state.run import RunState, Standing, Target
@@ -311,8 +318,11 @@ class Engine:
 
     def _say(self, step: Step, decision: Decision) -> None:
         said = (decision.action, decision.standing.detector, decision.standing.key)
-        if any((v.action, v.detector, v.key) == said for v in step.verdicts):
-            return  # the same event said so already: it would be the same verdict id
+        for at, verdict in enumerate(step.verdicts):
+            if (verdict.action, verdict.detector, verdict.key) == said:
+                # The same event said so already, and under the same id: of one more target.
+                step.verdicts[at] = widened(verdict, decision.target)
+                return
         verdict = publish(self.deployment, step.state, step.limits, step.trigger, decision)
         step.verdicts.append(verdict)
 

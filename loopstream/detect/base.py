@@ -30,7 +30,7 @@ class Probe:
     """One call to be judged against a history that it is not part of yet.
 
     ``stuck`` counts the call's settled records without progress (N in SEMANTICS section 7),
-    ``outcome`` is the result that they share.
+    ``outcome`` is the result that they share, ``across`` tells that other calls count with it.
     """
 
     tool: str
@@ -41,6 +41,7 @@ class Probe:
     call: Call | None
     stuck: int = 0
     outcome: str | None = None
+    across: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def judge(
         return None
     stuck = profile.stuck(history, tool, signature)
     call = history.calls.get(signature)
-    probe = Probe(tool, signature, poll, history, limits, call, stuck.times, stuck.outcome)
+    probe = Probe(tool, signature, poll, history, limits, call, *stuck)
     for detector in profile.detectors:
         finding = detector.find(probe)
         if finding is not None and not (mutes and mute_of(finding.subject) in mutes):
@@ -52,10 +52,11 @@ def forecast(
     standing: dict[Target, Finding] = {}
     if not limits.enabled:
         return standing
-    for signature in profile.endangered(history, limits):
+    # In the order of their names: a history that was packed and restored knows no other.
+    for signature in sorted(profile.endangered(history, limits)):
         finding = _critical(profile, history, limits, signature, mutes)
         if finding is not None:
-            standing[Target(signature=signature)] = finding
+            standing[finding.target] = finding
     for tool in profile.endangered_tools(history, limits):
         finding = judge(profile, history, limits, tool, UNSEEN, poll=False, mutes=mutes)
         if finding is not None and finding.level is Level.CRITICAL:

@@ -16,10 +16,14 @@ _NO_OUTCOME = "none"
 
 
 class Stuck(NamedTuple):
-    """Settled records without progress, newest first, and the result they share."""
+    """Settled records without progress, newest first, and the result they share.
+
+    ``across``: they are records of several calls, so the call itself is not what is stuck.
+    """
 
     times: int
     outcome: str | None
+    across: bool = False
 
 
 def stuck_finding(
@@ -27,6 +31,7 @@ def stuck_finding(
 ) -> Finding:
     """A finding about one call whose outcome does not change."""
     outcome = probe.outcome if probe.outcome is not None else _NO_OUTCOME
+    subject = f"failing:{probe.tool}" if probe.across else f"stuck:{probe.signature}"
     return Finding(
         level,
         detector,
@@ -35,7 +40,7 @@ def stuck_finding(
         f"{prefix}:{probe.tool}:{probe.signature}:{outcome}",
         probe.tool,
         target=Target(signature=probe.signature),
-        subject=f"stuck:{probe.signature}:{outcome}",
+        subject=f"{subject}:{outcome}",
     )
 
 
@@ -107,4 +112,4 @@ def failures_across(history: History, signature: str) -> Stuck:
             break
         count += 1 + vetoes
         vetoes = 0
-    return Stuck(0, None) if newest is None else Stuck(count, newest.result)
+    return Stuck(0, None) if newest is None else Stuck(count, newest.result, across=True)

@@ -152,6 +152,14 @@ def publish(
     )
 
 
+def widened(verdict_: Verdict, target: Target | None) -> Verdict:
+    """The verdict, covering ``target`` too."""
+    covered = verdict_.applies_to
+    if target is None or (named := _wire_target(target)) in covered:
+        return verdict_
+    return verdict_.model_copy(update={"applies_to": (*covered, named)})
+
+
 def _wire_target(target: Target) -> verdict.Target:
     return verdict.Target(
         signature=target.signature, tool=target.tool, exclude=target.exclude[:_MAX_EXCLUDED]

@@ -15,7 +15,7 @@ from loopstream.events import (
     ToolOutcome,
 )
 from loopstream.events.text import trim
-from loopstream.events.tool import Disposition
+from loopstream.events.tool import Disposition, RecordKind
 from loopstream.fingerprint.outcomes import parse_result
 from loopstream.policy.deployment import Announce, Deployment, Profile
 from loopstream.policy.verdicts import Position
@@ -70,7 +70,7 @@ def event_of(
 def _digests(step: Outcome, args: bytes) -> OutcomeDigests:
     result, failed = (None, False) if step.result is None else parse_result(step.result)
     failure = None if step.failure is None else bytes.fromhex(step.failure)
-    kind = "terminal-exec-failure" if failure is not None else None
+    kind: RecordKind | None = "terminal-exec-failure" if failure is not None else None
     return OutcomeDigests(
         args=args,
         poll=step.poll,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from hypothesis import strategies as st
 
 from loopstream.detect.limits import Limits
+from loopstream.events.tool import Disposition
 from tests.engine.naive import Call, Compacted, NaiveStep, Outcome
 
 RUNS = ("r1", " r1", "r2", None, "")
@@ -25,7 +26,7 @@ CALLS = (
     ("process", "kill", False),
     ("command_status", "a", True),
 )
-RUNNING = ("executed", "executed", "executed", "gated", "refused")
+RUNNING: tuple[Disposition, ...] = ("executed", "executed", "executed", "gated", "refused")
 
 
 def digest(text: str) -> str:

@@ -227,7 +227,7 @@ def compressed(tmp_path: Path) -> bytes:
         pytest.param(lambda good: good[:200] + b"\xff" * 200 + good[400:], id="bytes overwritten"),
         pytest.param(lambda good: good[:10] + b"\xff" * 100 + good[110:], id="no deflate block"),
         pytest.param(lambda good: good[:-8] + b"\0" * 4 + good[-4:], id="wrong checksum"),
-        pytest.param(lambda good: gzip.compress(b"\xff\xfe{}"), id="no UTF-8"),
+        pytest.param(lambda _: gzip.compress(b"\xff\xfe{}"), id="no UTF-8"),
     ],
 )
 def test_a_damaged_file_is_an_error_with_its_name(tmp_path: Path, damage: Any) -> None:
@@ -246,6 +246,9 @@ def test_a_missing_file_is_an_error_with_its_name(tmp_path: Path) -> None:
     assert caught.value.where == str(gone)
 
 
+NESTED = "[" * 900 + "]" * 900
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -260,7 +263,7 @@ def test_a_missing_file_is_an_error_with_its_name(tmp_path: Path) -> None:
         '{"id": "x", "steps": []}',
         '{"id": "x", "steps": [{"op": "compaction", "run": 7}], "final": {}}',
         '{"id": "x", "steps": [{"op": "compaction", "run": "' + "r" * 500 + '"}], "final": {}}',
-        '{"id": "x", "steps": [{"op": "call", "tool": "t", "args": ' + "[" * 900 + "]" * 900 + "}]}",
+        '{"id": "x", "steps": [{"op": "call", "tool": "t", "args": ' + NESTED + "}]}",
         '{"id": "x", "steps": ' + "[" * 100_000 + "]" * 100_000 + "}",
     ],
 )

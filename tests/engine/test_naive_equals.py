@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from copy import deepcopy
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from loopstream.detect.base import Finding
 from loopstream.detect.limits import Limits
 from loopstream.engine import Step
+from loopstream.policy.deployment import Announce
 from tests.engine.driver import Driver, scope_of
 from tests.engine.naive import Call, Found, Naive, NaiveStep, Outcome, Watched
 from tests.engine.strategies import limits, steps
@@ -51,11 +53,9 @@ class Both:
     def __init__(
         self, settled: Limits, *, latest: bool, session: bool, veto: bool, first: bool = False
     ) -> None:
-        announce = "first" if first else "reference"
-        self.product = Driver(
-            settled, latest=latest, veto=veto, session=session, announce=announce
-        )
-        self._make = lambda: Naive(settled, latest=latest, veto=veto, first=first)
+        announce: Announce = "first" if first else "reference"
+        self.product = Driver(settled, latest=latest, veto=veto, session=session, announce=announce)
+        self._fresh = Naive(settled, latest=latest, veto=veto, first=first)
         self._session = session
         self._naive: dict[str, Naive] = {}
         self.seen: Counter[str] = Counter()
@@ -80,7 +80,7 @@ class Both:
     def _naive_of(self, run: str | None) -> Naive:
         scope = "" if self._session else scope_of(run)
         if scope not in self._naive:
-            self._naive[scope] = self._make()
+            self._naive[scope] = deepcopy(self._fresh)
         return self._naive[scope]
 
 
