@@ -13,12 +13,16 @@ from loopstream.cli import (
     config_push,
     config_show,
     conformance,
+    describe,
     diff,
+    doctor,
+    explain,
     publish,
     replay,
     runs_list,
     runs_show,
     schemas,
+    tail_events,
     topics_create,
     topics_show,
     up,
@@ -26,6 +30,7 @@ from loopstream.cli import (
     worker,
 )
 from loopstream.cli.console import DEBUG
+from loopstream.cli.pipes import piped
 
 RUN: Final = "Run it"
 SETTINGS: Final = "Settings"
@@ -94,8 +99,12 @@ _runs = _group("runs", "List runs, and show what became of one.", WATCH)
 _runs.command("list")(runs_list.list_runs)
 _runs.command("show")(runs_show.show)
 
-app.command("replay", rich_help_panel=FORENSICS)(replay.replay)
-app.command("diff", rich_help_panel=FORENSICS)(diff.diff)
+app.command("replay", rich_help_panel=FORENSICS)(piped(replay.replay))
+app.command("diff", rich_help_panel=FORENSICS)(piped(diff.diff))
+app.command("explain", rich_help_panel=FORENSICS)(piped(explain.explain))
+app.command("tail", rich_help_panel=FORENSICS)(piped(tail_events.tail))
 
+app.command("doctor", rich_help_panel=CHECK)(doctor.doctor)
+app.command("describe", rich_help_panel=CHECK)(describe.describe)
 app.command("conformance", rich_help_panel=CHECK)(conformance.conformance)
 app.command("schemas", rich_help_panel=CHECK)(schemas.schemas)

@@ -226,8 +226,10 @@ class Diff:
             f"""begin;
             create temp table pairs(a int, b int, change text);
             insert into pairs {query};
-            update verdicts set change = p.change, other = p.b from pairs p where verdicts.rowid = p.a;
-            update verdicts set change = p.change, other = p.a from pairs p where verdicts.rowid = p.b;
+            update verdicts set change = p.change, other = p.b from pairs p
+                where verdicts.rowid = p.a;
+            update verdicts set change = p.change, other = p.a from pairs p
+                where verdicts.rowid = p.b;
             drop table pairs;
             commit;"""  # noqa: S608 - the queries are ours
         )

@@ -20,6 +20,8 @@ from loopstream.replay.records import FileRecord, Record
 from loopstream.wire.codec import (
     CONTENT_TYPE,
     FRAME_TYPE,
+    JSON_TYPE,
+    WHOLE_RECORD,
     event_fields,
     is_json,
 )
@@ -36,16 +38,18 @@ def is_envelope(fields: dict[str, Any]) -> bool:
     return all(name in fields for name in _NEEDED)
 
 
-def to_envelope(record: Record, topic: str) -> dict[str, Any]:
-    """A record in the envelope; frames as JSON text."""
+def to_envelope(record: Record, topic: str, *, events: bool = True) -> dict[str, Any]:
+    """A record in the envelope; msgpack as JSON text.
+
+    Args:
+        events: the payload is of the events topic: frames that can be read back.
+    """
     headers = dict(record.headers)
-    value = record.value
-    payload: str | None = None
-    if value is not None and is_json(value, headers.get(CONTENT_TYPE)):
-        payload = value.decode("utf-8", "replace")
-    elif value is not None:
-        headers[CONTENT_TYPE] = _JSON_FRAME
-        payload = json.dumps(_json_frame(record), ensure_ascii=False)
+    payload = None
+    if record.value is not None:
+        payload, content_type = _payload(record, record.value, headers, events=events)
+        if content_type is not None:
+            headers[CONTENT_TYPE] = content_type
     flat = [part for k, v in headers.items() for part in (k, v.decode("utf-8", "replace"))]
     return {
         "topic": topic,
@@ -60,9 +64,33 @@ def to_envelope(record: Record, topic: str) -> dict[str, Any]:
     }
 
 
-def _json_frame(record: Record) -> dict[str, Any]:
-    """A frame's events at their places; null where one could not be used."""
+def _payload(
+    record: Record, value: bytes, headers: dict[str, bytes], *, events: bool
+) -> tuple[str, bytes | None]:
+    """The payload as text, and its content type if that is another one now."""
+    if is_json(value, headers.get(CONTENT_TYPE)):
+        return value.decode("utf-8", "replace"), None
+    if not events:
+        return _unpacked(value), JSON_TYPE
+    frame = _json_frame(record)
+    if frame is None:
+        return value.decode("utf-8", "replace"), None
+    return json.dumps(frame, ensure_ascii=False), _JSON_FRAME
+
+
+def _unpacked(value: bytes) -> str:
+    try:
+        fields = msgpack.unpackb(value, raw=False, strict_map_key=True, max_ext_len=0)
+        return json.dumps(fields, ensure_ascii=False, default=bytes.hex)
+    except Exception:  # noqa: BLE001 - msgpack raises several unrelated kinds
+        return value.decode("utf-8", "replace")
+
+
+def _json_frame(record: Record) -> dict[str, Any] | None:
+    """A frame's events at their places; null where one could not be used; None: no frame at all."""
     found = decoded(record)
+    if any(reject.index == WHOLE_RECORD for reject in found.rejects):
+        return None
     size = max([*found.indexes, *(reject.index for reject in found.rejects)], default=-1) + 1
     events: list[Any] = [None] * size
     for index, event in zip(found.indexes, found.events, strict=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -64,8 +63,8 @@ class FileSource:
 
                     yield from read_parquet(self.path)
                     return
-                lines = gzip.GzipFile(fileobj=raw) if head[:2] == _GZIP else raw
-                yield from _lines(io.BufferedReader(lines), self.path)
+                zipped = head[:2] == _GZIP
+                yield from _lines(gzip.GzipFile(fileobj=raw) if zipped else raw, self.path)
         except (OSError, EOFError) as error:
             text = getattr(error, "strerror", None) or type(error).__name__
             raise DataError(f"can't be read: {text}.", where=str(self.path)) from None
@@ -165,7 +164,7 @@ class FileLog:
         return least
 
 
-def _lines(lines: IO[bytes], path: Path) -> Iterator[Record]:
+def _lines(lines: IO[bytes] | gzip.GzipFile, path: Path) -> Iterator[Record]:
     number = 0
     while line := lines.readline(_MAX_LINE + 1):
         number += 1

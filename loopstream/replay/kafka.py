@@ -154,6 +154,21 @@ class TopicReader:
                 message = "the brokers hold records but do not send them."
                 raise KafkaUnreachableError(message, where=f"{self._topic}-{number}")
 
+    def follow(self, spans: Mapping[int, tuple[int, int]], *, for_ever: bool) -> Iterator[Any]:
+        """Records of several partitions as they arrive, and on from there if wanted."""
+        if not for_ever:
+            for number, (begin, end) in spans.items():
+                for records in self.batches(number, begin, end):
+                    yield from records
+            return
+        parts = {TopicPartition(self._topic, n): begin for n, (begin, _) in spans.items()}
+        self._client.assign(list(parts))
+        for part, begin in parts.items():
+            self._client.seek(part, begin)
+        while True:
+            for records in self._client.poll(timeout_ms=_POLL_MS).values():
+                yield from records
+
 
 class KafkaLog:
     """The events topic, opened."""

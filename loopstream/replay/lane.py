@@ -16,6 +16,7 @@ from loopstream.partition.admission import TenantKey
 from loopstream.partition.marker import Marker
 from loopstream.partition.settings import SettingsInForce
 from loopstream.policy.deployment import Deployment
+from loopstream.policy.summary import summary_of
 from loopstream.replay.controls import ReplaySources, may_hold_controls
 from loopstream.replay.opening import Opening, controls_in
 from loopstream.replay.records import Record, Window
@@ -41,6 +42,13 @@ class Chosen:
         if self.scopes and scope not in self.scopes:
             return False
         return not self.agents or verdict.agent in self.agents
+
+    def may_concern(self, key: bytes | None, value: bytes | None) -> bool:
+        """Whether a record may hold something of the chosen runs; cheap, and never wrongly no."""
+        if not self.scopes or (key is not None and key.decode("utf-8", "replace") in self.scopes):
+            return True
+        needles = self.needles()
+        return not needles or any(needle in (value or b"") for needle in needles)
 
     def needles(self) -> tuple[bytes, ...]:
         """Bytes of which any record of the chosen runs holds at least one; empty: unknown."""
@@ -231,6 +239,11 @@ class Lane:
     def events(self) -> int:
         """Events applied so far."""
         return self.tally.notes["applied"] + self._partition.counts["applied"]
+
+    def identity(self, scope: str) -> dict[str, Any]:
+        """Who a run belongs to, and its totals, as of now; empty: it is not known."""
+        state = self._partition.live.get(scope)
+        return {} if state is None else summary_of(state).model_dump(mode="json", exclude_none=True)
 
     def feed(self, records: Sequence[Record]) -> None:
         """Fold records in order; what is past the window is left out.

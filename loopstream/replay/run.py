@@ -267,7 +267,7 @@ def _lane(
     store = ReplayStore(folder / f"partition-{number}.sqlite", durable=job.state is not None)
     stack.callback(store.close)
     done = store.progress()
-    begun = _begin(job, log, sources, number, window) if done is None else Begin.of(done["begin"])
+    begun = begin_of(job, log, sources, number, window) if done is None else Begin.of(done["begin"])
     if job.what.active and begun.opening.deployment.profile != "documented":
         message = f"profile {begun.opening.deployment.profile} has fixed thresholds: no what-if."
         raise UsageError(message, where=f"{log.name}-{number}")
@@ -278,7 +278,12 @@ def _lane(
     return lane, [] if note is None or job.what.blocks is not None else [note]
 
 
-def _begin(job: Job, log: Log, sources: ReplaySources, number: int, window: Window) -> Begin:
+def begin_of(job: Job, log: Log, sources: ReplaySources, number: int, window: Window) -> Begin:
+    """Where the fold of a partition begins, and with what in force.
+
+    Raises:
+        DataError: the pin is not understood.
+    """
     opening = find_opening(log, number, log.bounds(number), sources, job.deployment)
     first_ms = 0
     if window.begin > 0:

@@ -29,6 +29,10 @@ class Watcher(Protocol):
         """What the event came to."""
         ...
 
+    def commanded(self, step: Step, what: str, reason: str) -> None:
+        """What an operator's command (``release``, ``abort``) came to."""
+        ...
+
 
 class WatchedEngine(Engine):
     """The engine, with watchers around each step; it decides nothing by itself."""
@@ -44,6 +48,19 @@ class WatchedEngine(Engine):
         step = super().step(state, event, limits, at)
         for watcher in self._watchers:
             watcher.after(state, event, step, at)
+        return step
+
+    def release(self, step: Step, reason: str) -> Step:
+        """Carry out a command, watched."""
+        return self._tell(super().release(step, reason), "release", reason)
+
+    def abort(self, step: Step, reason: str) -> Step:
+        """Carry out a command, watched."""
+        return self._tell(super().abort(step, reason), "abort", reason)
+
+    def _tell(self, step: Step, what: str, reason: str) -> Step:
+        for watcher in self._watchers:
+            watcher.commanded(step, what, reason)
         return step
 
 
@@ -74,6 +91,9 @@ class Beginnings:
 
     def after(self, state: RunState, event: RunEvent, step: Step, at: Position) -> None:
         """Nothing."""
+
+    def commanded(self, step: Step, what: str, reason: str) -> None:
+        """Nothing: a command is no beginning."""
 
 
 class FirstVerdicts:
@@ -119,3 +139,6 @@ class FirstVerdicts:
                 mark["first_stop"] = True
             if mark:
                 self.marks[verdict.id] = mark
+
+    def commanded(self, step: Step, what: str, reason: str) -> None:
+        """An operator's word is not the settings': not counted."""

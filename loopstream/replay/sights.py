@@ -1,0 +1,106 @@
+"""What each detector saw in a call: its count against its threshold, also when it was silent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from loopstream.detect.base import Detector, Finding, Probe
+from loopstream.detect.judge import mute_of
+from loopstream.detect.limits import Limits
+from loopstream.detect.profiles import Profile
+from loopstream.events.verdict import Level
+from loopstream.state.run import RunState
+
+# Thresholds that everything reaches, each a number of its own: a finding tells by which it came.
+_MARKS: Final = {"warning": -1, "critical": -2, "breaker": -3, "unknown_tool": -4}
+_NEVER: Final = 1 << 60
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """One detector's view of one call.
+
+    ``counts`` are (level, count, threshold) of what it measured. ``speaks``: what it has to say
+    under the settings in force; ``muted``: an operator released what it would say.
+    """
+
+    detector: str
+    counts: tuple[tuple[str, int, int], ...]
+    speaks: str | None
+    muted: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-like."""
+        counts = [{"level": lv, "count": n, "threshold": t} for lv, n, t in self.counts]
+        return {
+            "detector": self.detector,
+            "counts": counts,
+            "speaks": self.speaks,
+            "muted": self.muted,
+        }
+
+
+def sights(
+    profile: Profile, state: RunState, limits: Limits, tool: str, signature: str, *, poll: bool
+) -> list[Sight]:
+    """Ask each detector of a profile, in its order, before the call enters the history."""
+    return [
+        _sight(detector, profile, state, limits, tool, signature, poll)
+        for detector in profile.detectors
+    ]
+
+
+def _sight(
+    detector: Detector,
+    profile: Profile,
+    state: RunState,
+    limits: Limits,
+    tool: str,
+    signature: str,
+    poll: bool,
+) -> Sight:
+    history = state.history
+    stuck = profile.stuck(history, tool, signature)
+    call = history.calls.get(signature)
+
+    def ask(under: Limits) -> Finding | None:
+        return detector.find(
+            Probe(tool, signature, poll, history, under, call, stuck.times, stuck.outcome)
+        )
+
+    finding = ask(limits)
+    muted = finding is not None and mute_of(finding.subject) in state.mutes
+    counts = []
+    reached: dict[str, Any] = dict(_MARKS)
+    for under in (replace(limits, **reached), replace(limits, **(reached | {"critical": _NEVER}))):
+        seen = ask(under)
+        if seen is not None and seen.count > 0:
+            reading = (seen.level.value, seen.count, _threshold(seen, limits))
+            if reading not in counts:
+                counts.append(reading)
+    speaks = None if finding is None else finding.level.value
+    return Sight(detector.name.value, tuple(counts), speaks, muted)
+
+
+def _threshold(finding: Finding, limits: Limits) -> int:
+    for name, mark in _MARKS.items():
+        if finding.threshold == mark:
+            return int(getattr(limits, name))
+    return finding.threshold
+
+
+def why(found: list[Sight], winner: Finding | None, *, enabled: bool) -> str:
+    """Why the winning finding won, or why nobody spoke."""
+    if not enabled:
+        return "detection is off for this agent"
+    if winner is None:
+        if any(sight.muted for sight in found):
+            return "an operator released it: muted until its result changes"
+        return "no detector has reached its threshold"
+    order = [sight for sight in found if sight.speaks and not sight.muted]
+    behind = [f"{s.detector} ({s.speaks})" for s in order if s.detector != winner.detector.value]
+    text = f"{winner.detector.value} is the first in order that speaks"
+    if winner.level is Level.WARNING and any("critical" in b for b in behind):
+        return f"{text}; it hides {', '.join(behind)}"
+    return f"{text}; behind it: {', '.join(behind)}" if behind else f"{text}, and the only one"

@@ -1,0 +1,226 @@
+"""A run told event by event: groups, streaks, what detectors saw, what was said, what came of it.
+
+An entry is JSON-like; ``docs/how-to/replay-an-incident.md`` describes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from loopstream.detect.limits import Limits
+from loopstream.detect.profiles import PROFILES
+from loopstream.engine import Engine, Step
+from loopstream.events import (
+    Compaction,
+    EventsLost,
+    RunEnded,
+    RunEvent,
+    RunStarted,
+    ToolCall,
+    ToolOutcome,
+    Verdict,
+)
+from loopstream.events.text import short_name
+from loopstream.events.verdict import Action
+from loopstream.fingerprint.calls import signature as signature_of
+from loopstream.policy.deployment import Deployment
+from loopstream.policy.verdicts import Position
+from loopstream.replay.origins import Origins
+from loopstream.replay.sights import sights, why
+from loopstream.state.run import RunState
+
+Entry = dict[str, Any]
+_ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_ASKS: Final = frozenset((Action.WARN, Action.BLOCK, Action.ABORT))
+
+
+class Story:
+    """Watches one run (`watch.Watcher`) and tells each of its events.
+
+    Args:
+        tell: takes the entries as they come.
+        origins: where the settings in force come from.
+    """
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        scope: str,
+        origins: Origins,
+        tell: Callable[[Entry], None],
+    ) -> None:
+        self._engine = Engine(deployment)
+        self._profile = PROFILES[deployment.profile]
+        self._scope = scope
+        self._origins = origins
+        self._tell = tell
+        self._groups: dict[str, str] = {}
+        self._results: dict[str, dict[str, int]] = {}
+        self._settings = ""
+        self._number = 0
+        self._entry: Entry = {}
+        self._asked: Verdict | None = None
+        self._asked_at = 0
+        self._asked_group = ""
+
+    def before(self, state: RunState, event: RunEvent, limits: Limits, at: Position) -> None:
+        """Look at what the detectors see before the event enters the history."""
+        if state.scope != self._scope:
+            return
+        self._number += 1
+        entry: Entry = {
+            "n": self._number,
+            "seq": event.seq if event.seq is not None else self._number,
+            "kind": event.type,
+            "time": event.time,
+            "append_time": at.append_time,
+            "partition": at.partition,
+            "offset": at.offset,
+        }
+        self._entry = entry
+        if limits.digest != self._settings:
+            self._settings = limits.digest
+            entry["settings"] = self._origins.describe(state.agent or event.agent, limits)
+        if isinstance(event, ToolCall):
+            self._call(entry, state, event, limits)
+        elif isinstance(event, ToolOutcome):
+            self._outcome(entry, event)
+        else:
+            entry["detail"] = _detail(event)
+        self._reaction(entry, event)
+
+    def after(self, state: RunState, event: RunEvent, step: Step, at: Position) -> None:
+        """Add what the event came to, and tell it."""
+        if state.scope != self._scope:
+            return
+        entry = self._entry
+        history = state.history
+        if (signature := entry.pop("signature", None)) is not None:
+            call = history.calls.get(signature)
+            entry["records"] = 0 if call is None else call.records
+            entry["streak"] = 0 if call is None else call.streak
+            entry["alternation"] = history.tail
+            entry["unknown_streak"] = history.unknown_streak()
+        if isinstance(event, ToolCall):
+            seen = entry.pop("seen")
+            entry["saw"] = [sight.as_dict() for sight in seen]
+            entry["why"] = why(seen, step.judgement, enabled=step.limits.enabled)
+            entry["judged"] = None if step.judgement is None else step.judgement.level.value
+            entry["announced"] = step.announced
+        self._say(entry, step)
+        self._tell(entry)
+
+    def commanded(self, step: Step, what: str, reason: str) -> None:
+        """An operator's word, between two events of the run."""
+        if step.state.scope != self._scope:
+            return
+        self._number += 1
+        entry: Entry = {"n": self._number, "seq": None, "kind": f"operator_{what}"}
+        trigger = step.trigger
+        entry |= {"time": trigger.time, "append_time": trigger.position.append_time}
+        entry |= {"partition": trigger.position.partition, "offset": trigger.position.offset}
+        entry["detail"] = reason
+        self._say(entry, step)
+        self._tell(entry)
+
+    def _say(self, entry: Entry, step: Step) -> None:
+        entry["verdicts"] = [_told(verdict) for verdict in step.verdicts]
+        for verdict in step.verdicts:
+            if verdict.action in _ASKS or verdict.level.value != "none":
+                self._asked, self._asked_at = verdict, entry["n"]
+                self._asked_group = entry.get("group", "")
+
+    def _call(self, entry: Entry, state: RunState, event: ToolCall, limits: Limits) -> None:
+        digests = self._engine.call_digests(event)
+        if digests is None:
+            raise ValueError("a call without this profile's digests")
+        tool = short_name(event.tool)
+        signature = signature_of(tool, digests.args)
+        entry |= {
+            "tool": event.tool,
+            "group": self._group(signature),
+            "signature": signature,
+            "disposition": event.disposition,
+            "call_id": event.call_id,
+            "preview": event.preview if event.preview is not None else event.args,
+            "seen": sights(self._profile, state, limits, tool, signature, poll=digests.poll),
+        }
+
+    def _outcome(self, entry: Entry, event: ToolOutcome) -> None:
+        digests = self._engine.outcome_digests(event)
+        if digests is None:
+            raise ValueError("an outcome without this profile's digests")
+        signature = signature_of(short_name(event.tool), digests.args)
+        group = self._group(signature)
+        result = None
+        if digests.result is not None:
+            known = self._results.setdefault(group, {})
+            number = known.setdefault(digests.result.hex(), len(known) + 1)
+            result = f"{group}{number}"
+        entry |= {
+            "tool": event.tool,
+            "group": group,
+            "signature": signature,
+            "result": result,
+            "failed": digests.failed,
+            "executed": event.executed,
+            "unknown_tool": digests.unknown_tool,
+            "call_id": event.call_id,
+            "preview": event.preview if event.preview is not None else event.error or event.result,
+        }
+
+    def _group(self, signature: str) -> str:
+        return self._groups.setdefault(signature, _letters(len(self._groups)))
+
+    def _reaction(self, entry: Entry, event: RunEvent) -> None:
+        """What the runner did after the last thing it was told."""
+        if self._asked is None:
+            return
+        if isinstance(event, ToolCall):
+            same = entry["group"] == self._asked_group
+            what = f"{'the same call' if same else 'another call'} ({event.disposition})"
+        elif isinstance(event, RunEnded):
+            what = f"ended the run ({event.status})"
+        else:
+            return
+        entry["after"] = f"after the {self._asked.action.value} of #{self._asked_at}: {what}"
+        self._asked = None
+
+
+def _letters(number: int) -> str:
+    text = ""
+    while True:
+        number, digit = divmod(number, 26)
+        text = _ALPHABET[digit] + text
+        if not number:
+            return text
+        number -= 1
+
+
+def _detail(event: RunEvent) -> str:
+    if isinstance(event, Compaction):
+        words = ["succeeded" if event.succeeded else "failed"]
+        words += ["retried"] if event.retried else []
+        return ", ".join(words)
+    if isinstance(event, RunStarted):
+        return "taken up again" if event.resumed else "begun"
+    if isinstance(event, RunEnded):
+        return event.status
+    return f"{event.count} events lost" if isinstance(event, EventsLost) else ""
+
+
+def _told(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "id": verdict.id,
+        "seq": verdict.seq,
+        "action": verdict.action.value,
+        "level": verdict.level.value,
+        "detector": verdict.detector,
+        "count": verdict.count,
+        "threshold": verdict.threshold,
+        "tool": verdict.tool,
+        "paired_tool": verdict.paired_tool,
+        "reason": verdict.reason,
+        "mode": verdict.mode,
+    }
