@@ -36,6 +36,10 @@ _START_HINT: Final = (
 
 # Reading certificates, keys and tokens; nothing on the network raises these.
 _FILE_ERRORS: Final = (FileNotFoundError, PermissionError, IsADirectoryError, ssl.SSLError)
+_SECURITY_HINT: Final = (
+    "Is it this address, and do the security settings fit its listener? --debug shows what the "
+    "client library says."
+)
 
 
 @contextmanager
@@ -113,6 +117,8 @@ def kafka_errors(settings: Settings) -> Iterator[None]:
     """
     _hush()
     try:
+        if settings.connection.uses_ssl:
+            settings.connection.ssl_context()  # the client would only say that nobody answers
         yield
     except LoopstreamError:
         raise
@@ -204,8 +210,10 @@ def _translated(error: KafkaError, settings: Settings) -> LoopstreamError:
 
 
 def _unreachable(error: Exception, settings: Settings) -> KafkaUnreachableError:
+    secured = settings.security.protocol != "PLAINTEXT"
     message = f"Kafka does not answer ({type(error).__name__})."
-    return KafkaUnreachableError(message, where=settings.bootstrap, hint=_START_HINT)
+    hint = _SECURITY_HINT if secured else _START_HINT
+    return KafkaUnreachableError(message, where=settings.bootstrap, hint=hint)
 
 
 def _common(settings: Settings) -> dict[str, Any]:

@@ -158,6 +158,6 @@ def _create(
         _refuse_other_counts({topic.name: topic for topic in missing}, counts)
     except KafkaError as error:
         raise TopicsError(
-            f"the topics can't be created: {error}.",
+            f"the topics can't be created ({type(error).__name__}).",
             hint="Check the replication factor, and that this user may create topics.",
         ) from error

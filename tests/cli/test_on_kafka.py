@@ -134,6 +134,21 @@ def test_an_unreachable_broker_is_one_message(
     assert "Traceback" not in said.err
 
 
+def test_a_certificate_file_that_is_not_there_is_named(on_kafka: Cli) -> None:
+    sets = ("--set", "security.protocol=SSL", "--set", "security.cafile=absent.pem")
+    said = on_kafka("verdicts", *sets)
+    assert said.code == 3
+    assert "security: can't connect: [Errno 2]" in said.err
+
+
+def test_another_protocol_than_the_listener_s_points_at_the_security_settings(
+    on_kafka: Cli,
+) -> None:
+    said = on_kafka("verdicts", "--set", "security.protocol=SSL", "--set", "timeout_s=1")
+    assert said.code == 4
+    assert "do the security settings fit its listener?" in said.err
+
+
 @pytest.mark.parametrize("arguments", [a for a in ASKING if a[0] != "topics"], ids=" ".join)
 def test_a_missing_topic_says_how_to_create_it(on_kafka: Cli, arguments: tuple[str, ...]) -> None:
     Path("block.json").write_text('{"enabled": true}')
