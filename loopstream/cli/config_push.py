@@ -89,7 +89,7 @@ def push_blocks(
     from loopstream.runtime.topics import Topics
 
     topic = Topics(settings.prefix).config
-    planned = list(_changes(read, _in_force(settings, topic), prune))
+    planned = list(_changes(read, blocks_in_force(settings, topic), prune))
     if dry_run or not planned:
         return [change for change, _ in planned]
     with kafka.producer(settings) as client:
@@ -100,7 +100,7 @@ def push_blocks(
     return [change for change, _ in planned]
 
 
-def _in_force(settings: Settings, topic: str) -> dict[str, Any]:
+def blocks_in_force(settings: Settings, topic: str) -> dict[str, Any]:
     """Blocks by key, as the topic has them now."""
     from loopstream.cli import kafka
     from loopstream.cli.tail import Tail

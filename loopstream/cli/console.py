@@ -8,9 +8,12 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from loopstream.errors import LoopstreamError
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 DEBUG: ContextVar[bool] = ContextVar("DEBUG", default=False)
 
@@ -80,8 +83,17 @@ def print_line(text: str) -> None:
 
 
 def _table(rows: Iterable[Row], columns: Sequence[str]) -> None:
-    from rich import box
     from rich.console import Console
+
+    table = table_of(rows, columns)
+    # Off a terminal a table is as wide as its content: nothing is cut for a reader that scrolls.
+    console = Console() if sys.stdout.isatty() else Console(width=10_000)
+    console.print(table)
+
+
+def table_of(rows: Iterable[Row], columns: Sequence[str]) -> Table:
+    """Rows as a table for a terminal, made safe."""
+    from rich import box
     from rich.table import Table
     from rich.text import Text
 
@@ -90,9 +102,7 @@ def _table(rows: Iterable[Row], columns: Sequence[str]) -> None:
         table.add_column(column.replace("_", " "), overflow="fold")
     for row in rows:
         table.add_row(*(Text(safe(row.get(column))) for column in columns))
-    # Off a terminal a table is as wide as its content: nothing is cut for a reader that scrolls.
-    console = Console() if sys.stdout.isatty() else Console(width=10_000)
-    console.print(table)
+    return table
 
 
 def aligned(rows: Iterable[Row], columns: Mapping[str, int]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from loopstream.cli.console import say
@@ -17,26 +18,47 @@ def read_summaries(settings: Settings, scope: str | None = None) -> dict[str, di
     Raises:
         LoopstreamError: Kafka is unreachable, or the topic is missing.
     """
+    summaries: dict[str, dict[str, Any]] = {}
+    for key, summary in changes(settings, scope):
+        if summary is None:
+            summaries.pop(key, None)
+        else:
+            summaries[key] = summary
+    return summaries
+
+
+def changes(
+    settings: Settings, scope: str | None = None, *, follow: bool = False
+) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """Scope key and summary, in the order in which they were written; None: the run is forgotten.
+
+    Args:
+        settings: of the process.
+        scope: this run alone.
+        follow: go on when the end is reached.
+
+    Raises:
+        LoopstreamError: Kafka is unreachable, or the topic is missing.
+    """
     from loopstream.cli import kafka
     from loopstream.cli.tail import Tail
     from loopstream.runtime.topics import Topics
     from loopstream.wire.routing import partition_of
 
     topic = Topics(settings.prefix).runs
-    summaries: dict[str, dict[str, Any]] = {}
     with kafka.consumer(settings) as client:
         partitions = kafka.partitions_of(client, topic)
         if scope is not None:
             partitions = [partitions[partition_of(scope, len(partitions))]]
-        for record in Tail(client, partitions, timeout_s=settings.timeout_s).records():
+        tail = Tail(client, partitions, follow=follow, timeout_s=settings.timeout_s)
+        for record in tail.records():
             key = (record.key or b"").decode("utf-8", "replace")
             if scope is not None and key != scope:
                 continue
             if record.value is None:
-                summaries.pop(key, None)
+                yield key, None
             elif (summary := _parsed(record)) is not None:
-                summaries[key] = summary
-    return summaries
+                yield key, summary
 
 
 def scope_of(run: str) -> str:
