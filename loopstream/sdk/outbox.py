@@ -12,68 +12,19 @@ last of them.
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from loopstream.sdk.frames import HEAD_BYTES, Frame, Tally, join_frame
+from loopstream.sdk.lanes import Entry, Lane, mark, markers, tally_up
 from loopstream.sdk.stream import Stream
 from loopstream.wire.limits import MAX_EVENTS_PER_FRAME
 
 UNROUTED: Final = -1
 FRAME_BYTES: Final = 512 * 1024
-# What an event costs beside its bytes, roughly: the entry, the bytes' head.
-_EVENT_OVERHEAD: Final = 150
-# Runs whose losses are remembered while they can't be told.
-_MAX_LOSERS: Final = 10_000
 # Below this, making room frees more than the newcomer needs: once for many events.
 _MIN_FREED: Final = 16 * 1024
 _LINGER_OF_LANES_S: Final = 60.0
-
-
-class Entry(NamedTuple):
-    """One packed event that waits."""
-
-    stream: Stream
-    seq: int
-    time: int
-    data: bytes
-
-    @property
-    def cost(self) -> int:
-        """Bytes that it takes in memory."""
-        return len(self.data) + _EVENT_OVERHEAD
-
-
-@dataclass(slots=True)
-class Lane:
-    """What waits for one partition.
-
-    Attributes:
-        open: the reader of verdicts has fixed its position in this partition.
-        runs: live runs whose events go here.
-        sending: the frame that Kafka has not confirmed yet.
-        since: when it was handed to Kafka.
-        again: a frame that failed, to be sent before all else.
-    """
-
-    entries: deque[Entry] = field(default_factory=deque)
-    cost: int = 0
-    first_at: float = 0.0
-    urgent: bool = False
-    lost: dict[Stream, Tally] = field(default_factory=dict)
-    open: bool = False
-    runs: int = 0
-    used_at: float = 0.0
-    sending: Frame | None = None
-    since: float = 0.0
-    again: Frame | None = None
-
-    @property
-    def waits(self) -> bool:
-        """Whether there is anything that Kafka has not confirmed."""
-        return bool(self.entries or self.lost or self.sending or self.again)
 
 
 class Outbox:
@@ -200,7 +151,7 @@ class Outbox:
             # What can't even be told of is let go.
             if lost:
                 for stream, tally in frame.tallies.items():
-                    _mark(lane, stream, tally)
+                    mark(lane, stream, tally)
             self._changed.notify_all()
             return lost
 
@@ -345,7 +296,7 @@ class Outbox:
         return entry
 
     def _lose(self, lane: Lane, entry: Entry) -> None:
-        _mark(lane, entry.stream, Tally(1, entry.seq, entry.time))
+        mark(lane, entry.stream, Tally(1, entry.seq, entry.time))
 
     def _resort(self, lane: Lane) -> None:
         """Move what waits in a lane to where it belongs now."""
@@ -355,9 +306,9 @@ class Outbox:
             self._bytes -= len(failed.value)
             self._events -= failed.events
             for stream, tally in failed.tallies.items():
-                _mark(self._lane_of(stream), stream, tally)
+                mark(self._lane_of(stream), stream, tally)
         for stream, tally in lane.lost.items():
-            _mark(self._lane_of(stream), stream, tally)
+            mark(self._lane_of(stream), stream, tally)
         while lane.entries:
             entry = self._pop(lane)
             self._append(self._lane_of(entry.stream), entry, lane.urgent)
@@ -385,7 +336,7 @@ class Outbox:
     def _frame(self, partition: int, lane: Lane) -> Frame:
         if lane.again is not None:
             return lane.again
-        packed, tallies = _markers(lane)
+        packed, tallies = markers(lane)
         size = HEAD_BYTES + sum(map(len, packed))
         while lane.entries and len(packed) < MAX_EVENTS_PER_FRAME:
             size += len(lane.entries[0].data)
@@ -393,36 +344,10 @@ class Outbox:
                 break
             entry = self._pop(lane)
             packed.append(entry.data)
-            _count(tallies, entry.stream, Tally(1, entry.seq, entry.time))
+            tally_up(tallies, entry.stream, Tally(1, entry.seq, entry.time))
         lane.urgent &= bool(lane.entries)
         key = next(iter(tallies)).scope.encode() if len(tallies) == 1 else None
         frame = Frame(partition, key, join_frame(packed), tallies)
         self._bytes += len(frame.value)
         self._events += frame.events
         return frame
-
-
-def _mark(lane: Lane, stream: Stream, tally: Tally) -> None:
-    """Note that a run lost events which will not be sent."""
-    _count(lane.lost, stream, Tally(tally.lost, tally.seq, tally.time))
-    if len(lane.lost) > _MAX_LOSERS:
-        del lane.lost[next(iter(lane.lost))]
-
-
-def _count(tallies: dict[Stream, Tally], stream: Stream, tally: Tally) -> None:
-    known = tallies.get(stream)
-    if known is None:
-        tallies[stream] = tally
-    else:
-        known.add(tally)
-
-
-def _markers(lane: Lane) -> tuple[list[bytes], dict[Stream, Tally]]:
-    """Events that tell of losses; all that is left in the lane happened after them."""
-    packed: list[bytes] = []
-    tallies: dict[Stream, Tally] = {}
-    for stream in list(lane.lost)[: MAX_EVENTS_PER_FRAME // 2]:
-        gap = lane.lost.pop(stream)
-        packed.append(stream.pack("events_lost", gap.time, {"count": gap.lost}, gap.seq))
-        tallies[stream] = Tally(gap.lost, gap.seq, gap.time, known=gap.lost)
-    return packed, tallies
