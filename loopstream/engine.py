@@ -47,6 +47,8 @@ from loopstream.state.run import RunState, Standing, Target
 # A name this short can't be over 128 bytes.
 _SURELY_SHORT: Final = 32
 _MAX_MUTES: Final = 64
+# Runners may claim anything: what they lost stays a number that every reader can hold.
+_MAX_LOST: Final = 2**53 - 1
 _VETO: Final = OutcomeKind.VETO.value
 _RELEASED: Final = "What was refused may be tried again: the pattern no longer holds."
 OPERATOR: Final = "operator"
@@ -242,14 +244,17 @@ class Engine:
             raise ValueError("an outcome without this profile's digests")
         state, limits = step.state, step.limits
         state.totals.outcomes += 1
-        vetoed = digests.kind == _VETO
+        # A runner may send what makes no sense: a veto is known to one profile, and has no result.
+        vetoed = digests.kind == _VETO and not self._documented
         if digests.result is None and not vetoed:
             return
         history = state.history
         tool = _kept(event.tool)
         signature = signature_of(tool, digests.args)
-        result = None if digests.result is None else result_text(digests.result, digests.failed)
-        missing = digests.unknown_tool
+        result = missing = None
+        if digests.result is not None and not vetoed:
+            result = result_text(digests.result, digests.failed)
+            missing = digests.unknown_tool
         before = len(history)
         history.settle(
             tool,
@@ -389,7 +394,7 @@ def _answer(finding: Finding | None, trigger: Trigger) -> Decision:
 
 
 def _lost(state: RunState, event: EventsLost) -> None:
-    state.totals.lost += event.count
+    state.totals.lost = min(state.totals.lost + event.count, _MAX_LOST)
 
 
 def _begin_anew(state: RunState) -> None:

@@ -16,6 +16,8 @@ MAX_NAME: Final = 512
 MAX_CALL_ID: Final = 512
 
 Id = Annotated[str, Field(max_length=MAX_ID)]
+# A run id, or NUL and a session id.
+Scope = Annotated[str, Field(max_length=MAX_ID + 1)]
 # Kept as a digest above 128 bytes (events/text.py).
 CallId = Annotated[str, Field(max_length=MAX_CALL_ID)]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from loopstream.events.base import Counter, Id, Millis, Model
+from loopstream.events.base import Counter, Id, Millis, Model, Scope
 
 RunStatus = Literal["active", "warned", "blocked", "aborted", "ended"]
 
@@ -25,7 +25,7 @@ class RunSummary(Model):
 
     v: Literal[1] = 1
     type: Literal["run_summary"] = "run_summary"
-    scope: Id
+    scope: Scope
     run: Id | None = None
     agent: Id | None = None
     session: Id | None = None

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from loopstream.events.base import CallId, Counter, Id, Millis, Model, Name
+from loopstream.events.base import CallId, Counter, Id, Millis, Model, Name, Scope
 
 MAX_REASON_TEXT = 1024
 MAX_SIGNATURE = 640
@@ -73,7 +73,7 @@ class Verdict(Model):
     id: Annotated[str, Field(min_length=32, max_length=32)]
     seq: Counter
     """Number of the verdict within its run, from 1."""
-    scope: Id
+    scope: Scope
     """Scope key: run id, or NUL and session id."""
     run: Id | None = None
     agent: Id | None = None

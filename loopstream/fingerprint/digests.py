@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from loopstream.events.text import short_name
 from loopstream.events.tool import CallDigests, OutcomeDigests, RecordKind
 from loopstream.fingerprint.calls import CallPrint
 from loopstream.fingerprint.outcomes import OutcomeKind, OutcomePrint, parse_result
@@ -29,7 +30,7 @@ def outcome_digests(seen: OutcomePrint) -> OutcomeDigests:
         poll=seen.poll,
         result=result,
         failed=failed,
-        unknown_tool=seen.unknown_tool,
+        unknown_tool=None if seen.unknown_tool is None else short_name(seen.unknown_tool),
         kind=_RECORD_KINDS.get(seen.kind),
         no_progress=seen.no_progress,
         failure=seen.failure,

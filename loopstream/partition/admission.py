@@ -117,7 +117,8 @@ def is_duplicate(state: RunState, event: RunEvent) -> bool:
     """Whether the run has applied this very event already."""
     if event.seq is not None:
         return ((event.epoch or 0), event.seq) <= (state.epoch, state.seq)
-    return event.id is not None and _id_digest(event.id) in state.recent_ids
+    # An empty id is none: verdicts, too, name such an event by its place.
+    return bool(event.id) and _id_digest(event.id or "") in state.recent_ids
 
 
 def remember(state: RunState, event: RunEvent) -> bool:
@@ -127,7 +128,7 @@ def remember(state: RunState, event: RunEvent) -> bool:
         Whether there is a gap: events before it in its epoch were never seen.
     """
     if event.seq is None:
-        if event.id is not None:
+        if event.id:
             state.recent_ids.append(_id_digest(event.id))
             del state.recent_ids[:-REMEMBERED_IDS]
         return False

@@ -245,7 +245,7 @@ class Partition:
     def _event(self, record: Record, index: int, event: Event, applied: set[str]) -> bool:
         """Fold one event; whether it was one of a run's, and applied."""
         if isinstance(event, Control):
-            self._control(record, index, event)
+            self._control(record, index, event, applied)
             return False
         if isinstance(event, Pin):
             self.counts["pin" if self._controls.see_pin(event) else "foreign_pin"] += 1
@@ -322,7 +322,7 @@ class Partition:
 
     # -- operators -------------------------------------------------------------------------
 
-    def _control(self, record: Record, index: int, control: Control) -> None:
+    def _control(self, record: Record, index: int, control: Control, applied: set[str]) -> None:
         command = self._controls.take(control)
         self.counts["control"] += 1
         if command is None:
@@ -331,7 +331,7 @@ class Partition:
         if partition_of(scope, self._partitions) != self.number:
             raise RefusedEventError(RejectCode.MISROUTED, f"not of partition {self.number}")
         state = self._state(scope, record.timestamp)
-        if state.offset >= record.offset:
+        if state.offset >= record.offset and scope not in applied:
             return  # replayed after a crash: the row has it already
         at = Position(self.number, record.offset, index, record.timestamp)
         step = Step(state, self._settings.limits(state.agent), control, at)
@@ -341,6 +341,9 @@ class Partition:
         else:
             self._engine.abort(step, reason[:_MAX_REASON])
         state.offset = record.offset
+        # A command's time is not the run's, but a run of which nothing else is known ends too.
+        state.appended = state.appended or record.timestamp
+        applied.add(scope)
         self._touch(scope, state)
         self._publish(scope, step)
 

@@ -18,7 +18,8 @@ from loopstream.wire.limits import MAX_RAW_BYTES, MAX_RAW_DEPTH
 
 # Longer integers overflow a double anyway, and Python refuses to read them in base ten.
 _MAX_INTEGER_DIGITS: Final = 400
-_STRINGS: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# Possessive, and a string may stay open: a text without end is read once, not once per quote.
+_STRINGS: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 
 
 class RawValueError(ValueError):
@@ -50,7 +51,8 @@ def fingerprint_raw_call(
         if profile == DOCUMENTED
         else CallFingerprint(key_id=key_id, reference=digests)
     )
-    return event.model_copy(update={"fp": fp})
+    oversize = event.oversize or isinstance(args, Oversize)
+    return event.model_copy(update={"fp": fp, "oversize": oversize})
 
 
 def fingerprint_raw_outcome(
@@ -79,7 +81,8 @@ def fingerprint_raw_outcome(
         if profile == DOCUMENTED
         else OutcomeFingerprint(key_id=key_id, reference=digests)
     )
-    return event.model_copy(update={"fp": fp})
+    oversize = event.oversize or any(isinstance(raw, Oversize) for raw in (args, result, error))
+    return event.model_copy(update={"fp": fp, "oversize": oversize})
 
 
 def parse_raw(name: str, text: str | None, key: bytes | None = None) -> Any:

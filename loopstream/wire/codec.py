@@ -30,7 +30,8 @@ FRAME_TYPE: Final = b"application/msgpack"
 WHOLE_RECORD: Final = -1
 
 _JSON_STARTS: Final = b"{ \t\r\n"
-_JSON_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# Possessive, and a string may stay open: a value without end is read once, not once per quote.
+_JSON_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _CONTAINERS: Final = frozenset((dict, list))
 
 
@@ -142,9 +143,11 @@ def _raw_bytes(event: Event) -> int:
 def _decode_msgpack(value: bytes) -> Decoded:
     try:
         # strict_map_key refuses integer keys; the length bounds refuse lies about sizes early.
+        # Bytes that are no UTF-8 become surrogates, which validation refuses event by event.
         frame = msgpack.unpackb(
             value,
             raw=False,
+            unicode_errors="surrogateescape",
             strict_map_key=True,
             max_array_len=MAX_EVENTS_PER_FRAME,
             max_map_len=256,
@@ -212,7 +215,7 @@ def _too_deep(value: Any) -> bool:
 def _explain(index: int, error: ValidationError) -> Reject:
     """Name the first fault: its code, and the path of the field."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    kind, place = first["type"], [str(part) for part in first["loc"]]
+    kind, place = first["type"], _known_part(first["loc"])
     if kind == "json_invalid":
         return Reject(index, RejectCode.UNDECODABLE, "not JSON")
     if kind in ("union_tag_invalid", "union_tag_not_found"):
@@ -222,3 +225,9 @@ def _explain(index: int, error: ValidationError) -> Reject:
     if place[-1:] == ["v"] and kind == "literal_error":
         return Reject(index, RejectCode.UNKNOWN_VERSION, path)
     return Reject(index, RejectCode.INVALID, f"{path}: {kind}" if path else kind)
+
+
+def _known_part(place: Iterable[int | str]) -> list[str]:
+    """The path of a field, up to where names begin that the sender chose (a pin's agents)."""
+    parts = [str(part) for part in place]
+    return parts[: parts.index("settings") + 1] if "settings" in parts else parts

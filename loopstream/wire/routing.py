@@ -17,12 +17,13 @@ def scope_key(run: str | None, session: str | None) -> str | None:
 
     Returns:
         The trimmed run id; for a blank one NUL plus the session id (the session's "no run"
-        scope); None if there is neither.
+        scope); None if there is neither, or if the run id starts with NUL itself: it would
+        pass for a session.
     """
     if run is not None:
         trimmed = trim(run)
         if trimmed:
-            return trimmed
+            return None if trimmed.startswith(NO_RUN_PREFIX) else trimmed
     return NO_RUN_PREFIX + session if session is not None else None
 
 
