@@ -338,7 +338,8 @@ class Outbox:
             return lane.again
         packed, tallies = markers(lane)
         size = HEAD_BYTES + sum(map(len, packed))
-        while lane.entries and len(packed) < MAX_EVENTS_PER_FRAME:
+        # Survivors come after the news of what was lost before them.
+        while lane.entries and not lane.lost and len(packed) < MAX_EVENTS_PER_FRAME:
             size += len(lane.entries[0].data)
             if packed and size > FRAME_BYTES:
                 break
