@@ -154,6 +154,7 @@ class House:
         ensure_topics(self._settings.connection, prefix, PARTITIONS)
         self._events = Ear(bootstrap, self.topics.events)
         self._verdicts = Ear(bootstrap, self.topics.verdicts)
+        self._decoded: list[Verdict] = []
         self._dead_letters = Ear(bootstrap, self.topics.dead_letters)
         self._producer = KafkaProducer(
             bootstrap_servers=bootstrap,
@@ -270,17 +271,17 @@ class House:
 
     def verdicts(self, run: str | None, session: str | None = None) -> list[Verdict]:
         """What has been said of a run so far, each once."""
-        self._verdicts.listen()
         scope = scope_key(run, session)
         said = (verdict for verdict in self.all_verdicts() if verdict.scope == scope)
         return list({verdict.id: verdict for verdict in said}.values())
 
     def all_verdicts(self) -> list[Verdict]:
-        """All verdicts heard, repeated ones too, in the order of the topic."""
-        return [
-            decode_verdict(record.value, dict(record.headers).get(CONTENT_TYPE))
-            for record in self._verdicts.records
-        ]
+        """All verdicts heard so far, repeated ones too, in the order of the topic."""
+        self._verdicts.listen()
+        for record in self._verdicts.records[len(self._decoded) :]:
+            content_type = dict(record.headers).get(CONTENT_TYPE)
+            self._decoded.append(decode_verdict(record.value, content_type))
+        return self._decoded
 
     def hear(self, run: str, count: int) -> list[Verdict]:
         """Wait for so many verdicts on a run."""
@@ -291,6 +292,15 @@ class House:
         """All dead letters, in the order of the topic."""
         self._dead_letters.catch_up()
         return [decode_dead_letter(record.value) for record in self._dead_letters.records]
+
+    def summaries(self) -> dict[str, Fields]:
+        """The newest record of each run, by scope key."""
+        ear = Ear(self.bootstrap, self.topics.runs)
+        try:
+            ear.catch_up()
+            return {record.key.decode(): json.loads(record.value) for record in ear.records}
+        finally:
+            ear.close()
 
     def events(self) -> list[Any]:
         """All records of the events topic."""

@@ -15,7 +15,7 @@ from loopstream.events import DeadLetter, RejectCode
 from loopstream.sdk import Block
 from loopstream.wire.codec import JSON_TYPE, pack_frame
 from loopstream.wire.routing import partition_of
-from tests.e2e.house import PARTITIONS, Ear, Fields, House, actions
+from tests.e2e.house import PARTITIONS, Fields, House, actions
 from tests.e2e.play import hears, name, turn
 
 pytestmark = pytest.mark.kafka
@@ -300,7 +300,7 @@ def test_repeated_events_count_once(house: House) -> None:
     house.settle()
     assert actions(house.verdicts(by_number)) == BLOCKED
     assert actions(house.verdicts(by_id)) == BLOCKED
-    assert summary(house, by_number)["outcomes"] == summary(house, by_id)["outcomes"] == 6
+    assert house.summaries()[by_number]["outcomes"] == house.summaries()[by_id]["outcomes"] == 6
 
 
 def test_a_gap_is_noted_and_costs_nothing_else(house: House) -> None:
@@ -309,7 +309,7 @@ def test_a_gap_is_noted_and_costs_nothing_else(house: House) -> None:
     house.send_json(*events[:4], *events[8:])
     house.settle()
     assert actions(house.verdicts(run)) == BLOCKED
-    shown = summary(house, run)
+    shown = house.summaries()[run]
     assert (shown["gaps"], shown["lost"]) == (1, 0)
 
 
@@ -318,7 +318,7 @@ def test_lost_events_are_known(house: House) -> None:
     lost = {"v": 1, "type": "events_lost", "time": 0, "run": run, "count": 12}
     house.send_json(*pairs(run, 1), lost, *pairs(run, 1))
     house.settle()
-    assert summary(house, run)["lost"] == 12
+    assert house.summaries()[run]["lost"] == 12
 
 
 def test_events_after_the_end_of_a_run_still_count(house: House) -> None:
@@ -327,7 +327,7 @@ def test_events_after_the_end_of_a_run_still_count(house: House) -> None:
     house.send_json(*pairs(run, 3))
     house.settle()
     assert actions(house.verdicts(run)) == BLOCKED
-    assert summary(house, run)["status"] == "ended"
+    assert house.summaries()[run]["status"] == "ended"
 
 
 def test_a_foreign_pin_and_a_repeated_setting_have_no_effect(house: House) -> None:
@@ -339,15 +339,3 @@ def test_a_foreign_pin_and_a_repeated_setting_have_no_effect(house: House) -> No
     house.settle()
     assert actions(house.verdicts(run)) == BLOCKED
     assert letters_at(house, partition, offset) == []
-
-
-def summary(house: House, run: str) -> Fields:
-    """The record of a run, as the worker wrote it last."""
-    ear = Ear(house.bootstrap, house.topics.runs)
-    try:
-        ear.catch_up()
-        values = [record.value for record in ear.records if record.key == run.encode()]
-    finally:
-        ear.close()
-    shown: Fields = json.loads(values[-1])
-    return shown
