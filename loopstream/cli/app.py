@@ -17,11 +17,13 @@ from loopstream.cli import (
     diff,
     doctor,
     explain,
+    export,
     publish,
     replay,
     runs_list,
     runs_show,
     schemas,
+    sql,
     tail_events,
     topics_create,
     topics_show,
@@ -102,6 +104,8 @@ _runs.command("show")(runs_show.show)
 app.command("replay", rich_help_panel=FORENSICS)(piped(replay.replay))
 app.command("diff", rich_help_panel=FORENSICS)(piped(diff.diff))
 app.command("explain", rich_help_panel=FORENSICS)(piped(explain.explain))
+app.command("export", rich_help_panel=FORENSICS)(export.export)
+app.command("sql", rich_help_panel=FORENSICS)(piped(sql.sql))
 app.command("tail", rich_help_panel=FORENSICS)(piped(tail_events.tail))
 
 app.command("doctor", rich_help_panel=CHECK)(doctor.doctor)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from loopstream.errors import DataError
 from loopstream.events import Verdict
 from loopstream.replay.kafka import TopicReader, connected
+from loopstream.replay.records import Record
 from loopstream.wire.codec import CONTENT_TYPE
 from loopstream.wire.connection import Connection
 from loopstream.wire.verdicts import decode_verdict
@@ -21,6 +22,8 @@ class RecordedVerdict:
     value: bytes
     partition: int
     offset: int
+    append_time: int
+    key: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +56,11 @@ class VerdictTopic:
                     for record in records:
                         yield self._one(record, number)
 
-    def _one(self, record: object, number: int) -> RecordedVerdict:
-        value: bytes | None = getattr(record, "value", None)
-        offset: int = getattr(record, "offset", 0)
-        headers: Mapping[str, bytes] = dict(getattr(record, "headers", ()))
+    def _one(self, record: Record, number: int) -> RecordedVerdict:
         try:
-            verdict = decode_verdict(value, headers.get(CONTENT_TYPE))
+            verdict = decode_verdict(record.value, dict(record.headers).get(CONTENT_TYPE))
         except DataError as error:
-            where = f"{self.topic}-{number}@{offset}"
+            where = f"{self.topic}-{number}@{record.offset}"
             raise DataError(error.message, where=where, hint=error.hint) from None
-        return RecordedVerdict(verdict, value or b"", number, offset)
+        value = record.value or b""
+        return RecordedVerdict(verdict, value, number, record.offset, record.timestamp, record.key)

@@ -30,9 +30,7 @@ def test_a_partition_opened_from_its_pin_is_the_one_that_wrote_it() -> None:
     deployment = Deployment(prefix="p", mode="shadow", idle_ms=5)
     first = Partition(deployment, 4, 8, {}, _Sources())
     pin = first.pin(77)
-    again = Partition(
-        deployment_from_pin(pin), 4, 8, {}, NoSources(), state=state_from_pin(4, pin)
-    )
+    again = Partition(deployment_from_pin(pin), 4, 8, {}, NoSources(), state=state_from_pin(4, pin))
     assert deployment_from_pin(pin) == deployment
     assert again.pin(77) == pin
     assert again.pinned
