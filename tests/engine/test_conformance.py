@@ -32,9 +32,15 @@ FILES: list[tuple[Path, Profile, int, int]] = [
     (CONFIG, "documented", 153, 0),
 ]
 STEPPED = FILES[:3]
+# The largest file takes as long as all others together: `make test-fast` does without it.
+LARGE = {RANDOM: [pytest.mark.slow]}
 
 
-@pytest.mark.parametrize(("path", "profile", "scenarios", "steps"), FILES)
+def params(files: list[tuple[Path, Profile, int, int]]) -> list[Any]:
+    return [pytest.param(*file, marks=LARGE.get(file[0], [])) for file in files]
+
+
+@pytest.mark.parametrize(("path", "profile", "scenarios", "steps"), params(FILES))
 def test_the_engine_gives_what_the_reference_gives(
     path: Path, profile: Profile, scenarios: int, steps: int
 ) -> None:
@@ -49,7 +55,7 @@ def cases(path: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
-@pytest.mark.parametrize(("path", "profile", "scenarios", "steps"), STEPPED)
+@pytest.mark.parametrize(("path", "profile", "scenarios", "steps"), params(STEPPED))
 def test_the_naive_engine_gives_what_the_reference_gives(
     path: Path, profile: Profile, scenarios: int, steps: int
 ) -> None:

@@ -17,6 +17,8 @@ from tests.engine.driver import Driver, scope_of
 from tests.engine.naive import Call, Found, Naive, NaiveStep, Outcome, Watched
 from tests.engine.strategies import limits, steps
 
+pytestmark = pytest.mark.slow
+
 LAW = settings(
     max_examples=250,
     deadline=None,
