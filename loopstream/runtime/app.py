@@ -65,8 +65,7 @@ class WorkerApp(faust.App):
         return conductor
 
     def _create_directories(self) -> None:
-        if self.settings.store != "memory":
-            super()._create_directories()
+        """Faust's folders stay unmade: the durable store has its own."""
 
     def _crash(self, reason: BaseException) -> NoReturn:
         leave(reason)
@@ -97,6 +96,7 @@ class WorkerApp(faust.App):
             await self.core.close()
             if len(self.core.lanes):
                 await self.consumer.commit()
+                await self.core.checkpointer.settle()
         except Exception as error:  # noqa: BLE001  # a failed last checkpoint is a crash
             leave(error)
         deadline.committed = True

@@ -184,11 +184,17 @@ class Checkpointer:
         """Look for rows that others wrote to our changelogs, and write ours over them."""
         async with self._lock:
             epoch = self._inlet.epoch
+            await self._settle_seals(epoch)
             ends = await self._changelog_ends(self._lanes.numbers)
             for lane in self._lanes:
                 offsets = lane.changelog.foreign_tail(ends.get(lane.number, 0))
                 if offsets is not None:
                     await self._repair(lane, offsets, epoch)
+
+    async def settle(self) -> None:
+        """After a flush: durable rows remember how much of the changelog they hold."""
+        async with self._lock:
+            await self._settle_seals(self._inlet.epoch)
 
     async def _settle_seals(self, epoch: int) -> None:
         for lane in self._lanes:

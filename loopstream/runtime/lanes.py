@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from loopstream.events import ControlSource
+from loopstream.runtime.changelog import Changelog
 from loopstream.runtime.fold import Fold
 from loopstream.runtime.rows import PartitionRows
 
@@ -17,6 +18,7 @@ class Lane:
     number: int
     fold: Fold
     rows: PartitionRows
+    changelog: Changelog
     next_offset: int
     """Offset that the next record must have."""
     done: int

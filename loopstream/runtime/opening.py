@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from loopstream.policy.deployment import Deployment
+from loopstream.runtime.changelog import Changelog
 from loopstream.runtime.fold import Fold, FoldFactory
 from loopstream.runtime.lanes import Lane
 from loopstream.runtime.ports import SendRecord
@@ -29,6 +30,8 @@ class Start:
     partition: int
     committed: int | None
     earliest: int
+    changelog_next: int
+    """Offset after the last changelog record that was recovered."""
 
     @property
     def offset(self) -> int:
@@ -73,7 +76,10 @@ class Opener:
         number, rows = start.partition, self._store().rows(start.partition)
         seal = check_seal(number, rows.get(SEAL_KEY), rows.count, start.committed)
         sealed = start.offset - 1 if seal is None else max(start.offset - 1, seal.last_offset)
-        await self._assert_better(number)
+        changelog = Changelog(
+            self._topics.changelog, number, self._send, next_offset=start.changelog_next
+        )
+        await self._assert_better(number, changelog)
         fold = self._factory(
             self._deployment,
             number,
@@ -82,26 +88,34 @@ class Opener:
             self._sources,
             rows.get(self._marker_key(number)),
         )
-        await self._pin(number, fold, rows)
-        return Lane(number, fold, rows, next_offset=start.offset, done=start.offset, sealed=sealed)
+        await self._pin(changelog, fold, rows)
+        return Lane(
+            number,
+            fold,
+            rows,
+            changelog,
+            next_offset=start.offset,
+            done=start.offset,
+            sealed=sealed,
+        )
 
-    async def _assert_better(self, number: int) -> None:
+    async def _assert_better(self, number: int, changelog: Changelog) -> None:
         for key, row in self._store().take_better(number):
-            await self._send(self._topics.changelog, key, row, number)
+            await changelog.write(key, row)
             self._stats.reasserted += 1
 
-    async def _pin(self, number: int, fold: Fold, rows: PartitionRows) -> None:
+    async def _pin(self, changelog: Changelog, fold: Fold, rows: PartitionRows) -> None:
         """Fix what is in force before the first event: durable first, then in the log."""
         if fold.pinned:
             return
         pin = fold.pin(int(time.time() * 1000))
         confirmations = []
         for key, row in fold.take_rows():
-            confirmations.append(await self._send(self._topics.changelog, key, row, number))
+            confirmations.append(await changelog.write(key, row))
             rows.put(key, row)
         for confirmation in confirmations:
             await confirmation
         value = encode_frame([pin])
         headers = [(CONTENT_TYPE, FRAME_TYPE)]
-        await (await self._send(self._topics.events, None, value, number, headers))
+        await (await self._send(self._topics.events, None, value, fold.number, headers))
         self._stats.pins += 1

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from loopstream.config.logs import logging_config
+from loopstream.errors import SettingsError
 from loopstream.runtime.access import faust_options
 from loopstream.runtime.hardening.recovery import BatchTableManager
+from loopstream.runtime.rows import MemoryRows
 from loopstream.runtime.settings import WorkerSettings
-from loopstream.runtime.store import RunTable
+from loopstream.runtime.store import OpenRows, RunTable
 
 RAW: dict[str, Any] = {
     "key_type": bytes,
@@ -17,6 +22,24 @@ RAW: dict[str, Any] = {
     "value_serializer": "raw",
 }
 """Bytes everywhere: what Faust can't decode it commits and drops (faust-streaming#175)."""
+
+
+def rows_opener(settings: WorkerSettings) -> OpenRows:
+    """Opens the rows of a partition where the settings want them.
+
+    Raises:
+        SettingsError: the durable store is not installed.
+    """
+    if settings.store == "memory":
+        return lambda _partition: MemoryRows()
+    if find_spec("rocksdict") is None:
+        raise SettingsError(
+            "the durable store is not installed.",
+            where="worker.store",
+            hint="Install it: pip install 'loopstream[durable]'.",
+        )
+    durable = import_module("loopstream.runtime.durable")
+    return partial(durable.DurableRows, settings.datadir / settings.group)
 
 
 def faust_settings(settings: WorkerSettings, partitions: int) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, Protocol
 
 
@@ -30,3 +31,6 @@ Committed = Callable[[int], int | None]
 
 Generation = Callable[[], int]
 """Group generation of the present assignment."""
+
+ChangelogEnds = Callable[[AbstractSet[int]], Awaitable[Mapping[int, int]]]
+"""End offsets of the changelog, by partition."""

@@ -82,13 +82,11 @@ class Merge:
         for record in records:
             key, row, offset = record.key, record.value, record.offset
             kept = rows.get(key)
-            if kept is None or kept == row:
-                worse = False
-            elif row is None:
-                worse = position(kept)[1] > _erased_position(record.headers)
-            else:
-                worse = position(kept)[1] > position(row)[1]
-            if worse:
+            if (
+                kept is not None
+                and kept != row
+                and position(kept)[1] > position_of(record, position)
+            ):
                 better.add(key)
                 continue
             better.discard(key)
@@ -99,8 +97,11 @@ class Merge:
         rows.applied = offset
 
 
-def _erased_position(headers: Iterable[tuple[str, bytes]]) -> int:
-    for name, value in headers:
+def position_of(record: Any, position: RowPosition) -> int:
+    """Last event offset that a changelog record (a row or a tombstone) speaks of."""
+    if record.value is not None:
+        return position(record.value)[1]
+    for name, value in record.headers:
         if name == POSITION_HEADER and value.isdigit():
             return int(value)
     # A tombstone of somebody else's: an operator erased the row on purpose.

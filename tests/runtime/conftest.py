@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ import msgpack
 import pytest
 
 from loopstream.policy.deployment import Deployment
+from loopstream.runtime.changelog import Changelog
 from loopstream.runtime.core import Core
 from loopstream.runtime.lanes import Lane
 from loopstream.runtime.rows import MemoryRows
@@ -65,7 +67,8 @@ class Bench:
         fold = ChainFold(
             self.core.settings.deployment, number, 1, MemoryRows(), self.core.sources, None
         )
-        lane = Lane(number, fold, MemoryRows(), next_offset=0, done=0)
+        changelog = Changelog(self.core.topics.changelog, number, self.core.opener._send, 0)
+        lane = Lane(number, fold, MemoryRows(), changelog, next_offset=0, done=0)
         fold._rows = lane.rows
         self.core.lanes.open(lane)
         self.core.inlet.open(self.core.lanes.numbers)
@@ -112,6 +115,9 @@ async def bench() -> Bench:
         done[partition] = next_offset
         log.append(f"done {partition}:{next_offset}")
 
+    async def changelog_ends(partitions: AbstractSet[int]) -> dict[int, int]:
+        return {}
+
     channel = Channel()
     failures: list[BaseException] = []
     core = Core(
@@ -132,6 +138,7 @@ async def bench() -> Bench:
         done=mark_done,
         generation=lambda: 1,
         committed=done.get,
+        changelog_ends=changelog_ends,
         fail=failures.append,
     )
     return Bench(core, sent, done, log, channel, failures)

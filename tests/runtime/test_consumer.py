@@ -96,7 +96,7 @@ async def consumer(app: WorkerApp, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
 
 def fetch_of(consumer: Consumer, records: Mapping[TP, list[Any]]) -> Fetch:
     fetch = Fetch(records)
-    consumer._getmany = fetch  # type: ignore[assignment]
+    vars(consumer)["_getmany"] = fetch
     return fetch
 
 

@@ -11,6 +11,7 @@ import msgpack
 import pytest
 from aiokafka import AIOKafkaProducer
 from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
 
 from loopstream.events import Control
 from loopstream.wire.codec import encode_frame
@@ -170,3 +171,73 @@ def test_a_standby_takes_over(cluster: Cluster) -> None:
         second.wait_records(second.stats["records"] + 300)
     cluster.wait_committed()
     cluster.outcome().assert_exact()
+
+
+def test_durable_rows_survive_kills_and_are_not_read_again(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    settings = {"store": "rocksdict", "datadir": str(tmp_path / "rows")}
+    with cluster.load(600):
+        for _ in range(2):
+            worker = cluster.worker(**settings)
+            worker.wait_records(500)
+            worker.kill()
+    worker = cluster.worker(**settings)
+    cluster.wait_committed()
+    assert worker.stop() == 0, str(worker)
+    cluster.outcome().assert_exact()
+    written = len(cluster.read(cluster.topics.changelog))
+    worker = cluster.worker(log_level="INFO", **settings)
+    worker.wait_lanes(cluster.partitions)
+    assert "Restoring state from changelog topics" not in worker.log, (written, str(worker))
+
+
+def test_durable_rows_may_be_deleted_and_may_be_old(cluster: Cluster, tmp_path: Path) -> None:
+    old = {"store": "rocksdict", "datadir": str(tmp_path / "old")}
+    new = {"store": "rocksdict", "datadir": str(tmp_path / "new")}
+    for settings in (old, new, old):
+        cluster.produce(800, frame=3)
+        worker = cluster.worker(**settings)
+        cluster.wait_committed()
+        assert worker.stop() == 0, str(worker)
+    cluster.outcome().assert_exact()
+
+
+def test_a_late_row_is_written_over_while_the_owner_idles_and_survives_compaction(
+    cluster: Cluster,
+) -> None:
+    cluster.produce(1_000, runs=10)
+    worker = cluster.worker(audit_interval_s=0.5)
+    cluster.wait_committed()
+    row = next(r for r in cluster.read(cluster.topics.changelog) if r.key.startswith(b"run-"))
+    stale = msgpack.packb([1, row.partition, 0, 1, "stale"])
+    cluster.write(cluster.topics.changelog, row.key, stale, row.partition)
+    wait_for(f"written over; {worker}", lambda: worker.stats.get("reasserted") == 1)
+    assert worker.stop() == 0, str(worker)
+    compact(cluster, row.partition)
+    cluster.produce(1_000, runs=10)
+    cluster.worker()
+    cluster.wait_committed()
+    cluster.outcome().assert_exact()
+
+
+def compact(cluster: Cluster, partition: int) -> None:
+    """Have the broker compact the changelog down to the last records."""
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+    configs = {
+        "min.compaction.lag.ms": "0",
+        "min.cleanable.dirty.ratio": "0.001",
+        "segment.ms": "100",
+        "max.compaction.lag.ms": "100",
+    }
+    resource = ConfigResource(ConfigResourceType.TOPIC, cluster.topics.changelog, configs=configs)
+    admin.alter_configs([resource])
+    admin.close()
+
+    def records() -> int:
+        # A write closes the old segment; only closed segments are compacted.
+        cluster.write(cluster.topics.changelog, b"\xfffiller", None, partition)
+        return len(cluster.read(cluster.topics.changelog))
+
+    before = records()
+    wait_for("compaction", lambda: records() < before, 60)
