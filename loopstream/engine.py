@@ -6,6 +6,7 @@ Pure: no clock, no IO, no chance. The same events give the same verdicts, byte f
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final, Protocol
 
 from loopstream.detect.base import DetectorName, Finding
@@ -26,10 +27,16 @@ from loopstream.events import (
     Verdict,
 )
 from loopstream.events.text import short_name
-from loopstream.events.tool import CallDigests, OutcomeDigests
+from loopstream.events.tool import (
+    CallDigests,
+    ExtendedCall,
+    ExtendedOutcome,
+    OutcomeDigests,
+)
 from loopstream.fingerprint.calls import signature as signature_of
 from loopstream.fingerprint.outcomes import OutcomeKind, result_text
 from loopstream.policy.deployment import Deployment
+from loopstream.policy.extended import ExtendedFold
 from loopstream.policy.reasons import reason_of
 from loopstream.policy.throttle import announce
 from loopstream.policy.verdicts import (
@@ -76,6 +83,7 @@ class Step:
         announced: a warning that its throttle let through.
         guard: what the post-compaction guard said of a recorded outcome.
         recorded: an outcome was entered into the history.
+        covering: the standing block that covers a call (profile ``extended``).
         verdicts: what is to be published, in order.
     """
 
@@ -84,6 +92,7 @@ class Step:
         "_event",
         "_trigger",
         "announced",
+        "covering",
         "guard",
         "judgement",
         "limits",
@@ -101,6 +110,7 @@ class Step:
         self.announced = False
         self.guard: Observation = IDLE
         self.recorded = False
+        self.covering: Standing | None = None
         self.verdicts: list[Verdict] = []
         self._event = event
         self._at = at
@@ -124,26 +134,35 @@ class Engine:
 
     def __init__(self, deployment: Deployment, retain: Retention = retain_per_run) -> None:
         self.deployment = deployment
-        self.profile: Profile = PROFILES[deployment.profile]
+        extended = deployment.profile == "extended"
+        self._extended = ExtendedFold(deployment) if extended else None
+        # Rules over the history that the documented profiles share; empty under ``extended``.
+        self.profile: Profile = PROFILES["documented" if extended else deployment.profile]
         self._documented = deployment.profile == "documented"
         self._shadow = deployment.mode == "shadow"
         self._retain = retain
 
-    def call_digests(self, event: ToolCall) -> CallDigests | None:
+    def call_digests(self, event: ToolCall) -> CallDigests | ExtendedCall | None:
         """A call's digests for this deployment's profile; None if it has none."""
         fp = event.fp
         if fp is None:
             return None
+        if self._extended is not None:
+            return fp.extended
         return fp.documented if self._documented else fp.reference
 
-    def outcome_digests(self, event: ToolOutcome) -> OutcomeDigests | None:
+    def outcome_digests(self, event: ToolOutcome) -> OutcomeDigests | ExtendedOutcome | None:
         """An outcome's digests for this deployment's profile; None if it has none."""
         fp = event.fp
         if fp is None:
             return None
+        if self._extended is not None:
+            return fp.extended
         return fp.documented if self._documented else fp.reference
 
-    def digests(self, event: ToolCall | ToolOutcome) -> CallDigests | None:
+    def digests(
+        self, event: ToolCall | ToolOutcome
+    ) -> CallDigests | ExtendedCall | ExtendedOutcome | None:
         """Either's digests."""
         return (
             self.call_digests(event) if isinstance(event, ToolCall) else self.outcome_digests(event)
@@ -159,6 +178,9 @@ class Engine:
             at: where the event stands in the log.
         """
         step = Step(state, limits, event, at)
+        if self._extended is not None:
+            self._step_extended(self._extended, step, event, at)
+            return step
         history = state.history
         history.watch(limits.critical)
         if isinstance(event, ToolCall):
@@ -179,10 +201,31 @@ class Engine:
             self._update_standing(step)
         return step
 
+    def _step_extended(
+        self, fold: ExtendedFold, step: Step, event: RunEvent, at: Position
+    ) -> None:
+        state, say = step.state, partial(self._say, step)
+        if isinstance(event, ToolCall):
+            fold.call(step, event, at, say)
+        elif isinstance(event, ToolOutcome):
+            fold.outcome(step, event, at, say)
+        elif isinstance(event, Compaction):
+            fold.compaction(step, event, at, say)
+        elif isinstance(event, RunStarted):
+            self._started(step, event)
+        elif isinstance(event, RunEnded):
+            state.ended = at.append_time
+        else:
+            _lost(state, event)
+        state.last_event = event.time
+
     # -- calls -----------------------------------------------------------------------------
 
     def _call(self, step: Step, event: ToolCall, at: Position) -> None:
-        digests = self.call_digests(event)
+        fp = event.fp
+        digests = None
+        if fp is not None:
+            digests = fp.documented if self._documented else fp.reference
         if digests is None:
             raise ValueError("a call without this profile's digests")
         state, limits = step.state, step.limits
@@ -239,7 +282,10 @@ class Engine:
     # -- outcomes --------------------------------------------------------------------------
 
     def _outcome(self, step: Step, event: ToolOutcome, at: Position) -> None:
-        digests = self.outcome_digests(event)
+        fp = event.fp
+        digests = None
+        if fp is not None:
+            digests = fp.documented if self._documented else fp.reference
         if digests is None:
             raise ValueError("an outcome without this profile's digests")
         state, limits = step.state, step.limits
@@ -326,7 +372,8 @@ class Engine:
         for at, verdict in enumerate(step.verdicts):
             if (verdict.action, verdict.detector, verdict.key) == said:
                 # The same event said so already, and under the same id: of one more target.
-                step.verdicts[at] = widened(verdict, decision.target)
+                for target in decision.targets or (decision.target,):
+                    step.verdicts[at] = widened(step.verdicts[at], target)
                 return
         verdict = publish(self.deployment, step.state, step.limits, step.trigger, decision)
         step.verdicts.append(verdict)
@@ -336,6 +383,10 @@ class Engine:
     def release(self, step: Step, reason: str) -> Step:
         """Let the run go on: what is blocked now is muted until its result changes."""
         state = step.state
+        if self._extended is not None:
+            self._extended.release(step, mute_of, partial(self._say, step))
+            del state.mutes[:-_MAX_MUTES]
+            return self._lift_abort(step, reason)
         state.history.watch(step.limits.critical)
         # Where one rule is muted the next may speak: as often as there are rules.
         for _ in self.profile.detectors:
@@ -343,6 +394,10 @@ class Engine:
             state.mutes += [mute_of(finding.subject) for finding in standing.values()]
             del state.mutes[:-_MAX_MUTES]
         self._update_standing(step)
+        return self._lift_abort(step, reason)
+
+    def _lift_abort(self, step: Step, reason: str) -> Step:
+        state = step.state
         if state.aborted is not None:
             lifted, state.aborted = state.aborted, None
             self._say(step, Decision(Action.RELEASE, Level.NONE, lifted, reason))
@@ -400,6 +455,7 @@ def _lost(state: RunState, event: EventsLost) -> None:
 def _begin_anew(state: RunState) -> None:
     """A run that had ended starts again under its old id: nothing is held against it."""
     state.history = History()
+    state.extended = None
     state.guard = Guard()
     state.throttle.clear()
     state.standing.clear()

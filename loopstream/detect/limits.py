@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from loopstream.detect.extended.limits import ExtendedLimits
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -27,6 +29,8 @@ class Limits:
     ping_pong: bool = True
     guard: bool = True
     guard_window: int = 3
+    extended: ExtendedLimits | None = None
+    """Profile ``extended`` only."""
     digest: str = field(default="", compare=False)
     """Names these settings in verdicts."""
     floor: int = field(init=False, compare=False)

@@ -125,6 +125,11 @@ class ExtendedOutcome(Model):
     size: Annotated[int, Field(ge=0, le=64)] = 0
     """Size class: bits of the length in bytes."""
 
+    @property
+    def failed(self) -> bool:
+        """Whether the outcome is a failure of any sort."""
+        return self.failure is not None
+
 
 class CallFingerprint(Model):
     """Digests of a call, one block a profile."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Profile = Literal["documented", "reference-2026-9"]
+Profile = Literal["documented", "reference-2026-9", "extended"]
 Announce = Literal["first", "reference"]
 Mode = Literal["enforce", "shadow"]
 
-PROFILES: Final[tuple[Profile, ...]] = ("documented", "reference-2026-9")
+PROFILES: Final[tuple[Profile, ...]] = ("documented", "reference-2026-9", "extended")
 _HOUR: Final = 3_600_000
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, NamedTuple
 
 from loopstream.detect.base import Finding
 from loopstream.detect.limits import Limits
 from loopstream.events import Control, RunEvent, ToolCall, verdict
 from loopstream.events.verdict import Action, Evidence, Level, Verdict
-from loopstream.policy.deployment import Deployment
-from loopstream.state.history import History
+from loopstream.policy.deployment import Deployment, Mode
 from loopstream.state.run import RunState, Said, Standing, Target
 
 _COUNTED: Final = 8
@@ -57,6 +58,10 @@ class Decision:
     standing: Standing
     reason: str
     target: Target | None = None
+    targets: tuple[Target, ...] = ()
+    """Where a block covers more than one target; else ``target`` says it."""
+    mode: Mode | None = None
+    """Where it is not the deployment's."""
 
     @classmethod
     def on(cls, action: Action, finding: Finding, reason: str) -> Decision:
@@ -118,6 +123,7 @@ def publish(
             trigger.time,
         )
     target = decision.target
+    targets = decision.targets or (() if target is None else (target,))
     return Verdict(
         id=verdict_id(deployment.prefix, state.scope, trigger.id, decision),
         seq=state.verdict_seq,
@@ -133,7 +139,7 @@ def publish(
         threshold=standing.threshold,
         tool=standing.tool,
         call_id=trigger.call_id if decision.action is Action.ANSWER else None,
-        applies_to=() if target is None else (_wire_target(target),),
+        applies_to=tuple(map(_wire_target, targets)),
         paired_tool=standing.paired_tool,
         key=standing.key[:_MAX_KEY],
         reason=decision.reason,
@@ -141,9 +147,9 @@ def publish(
             event=trigger.id,
             partition=position.partition,
             offset=position.offset,
-            counted=_counted(state.history, target),
+            counted=_counted(state, targets),
         ),
-        mode=deployment.mode,
+        mode=decision.mode or deployment.mode,
         profile=deployment.profile,
         settings=limits.digest,
         event_time=trigger.time,
@@ -166,14 +172,24 @@ def _wire_target(target: Target) -> verdict.Target:
     )
 
 
-def _counted(history: History, target: Target | None) -> tuple[int, ...]:
-    """Offsets of the newest few records that a target covers, oldest first."""
-    if target is None:
+def _counted(state: RunState, targets: tuple[Target, ...]) -> tuple[int, ...]:
+    """Offsets of the newest few records that the targets cover, oldest first."""
+    if not targets:
         return ()
     offsets: list[int] = []
-    for looked_at, record in enumerate(reversed(history.records)):
-        if looked_at == _LOOKED_AT or len(offsets) == _COUNTED:
-            break
-        if target.covers(record.call.tool, record.call.signature):
-            offsets.append(record.offset)
+    for tool, signature, offset in islice(_newest(state), _LOOKED_AT):
+        if any(target.covers(tool, signature) for target in targets):
+            offsets.append(offset)
+            if len(offsets) == _COUNTED:
+                break
     return tuple(reversed(offsets))
+
+
+def _newest(state: RunState) -> Iterator[tuple[str, str, int]]:
+    """Tool, signature and offset of each record, newest first."""
+    if state.extended is not None:
+        for kept in reversed(state.extended.records):
+            yield kept.call.tool.name, kept.call.signature, kept.offset
+        return
+    for record in reversed(state.history.records):
+        yield record.call.tool, record.call.signature, record.offset

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgpack
 
 from loopstream.errors import CorruptStateError
+from loopstream.state.extended.pack import pack_book, unpack_book
 from loopstream.state.guard import Guard
 from loopstream.state.history import History, Settlement
 from loopstream.state.interning import Digests, Names, Texts
@@ -76,6 +77,9 @@ def pack(state: RunState) -> bytes:
         _pack_history(state.history, digests, names),
     ]
     head = [ROW_VERSION, state.partition, state.offset, state.appended, state.ended]
+    if state.extended is not None:
+        # Last, and only there: rows of other profiles keep their bytes.
+        body.append(pack_book(state.extended, digests, names))
     return bytes(msgpack.packb([*head, digests.blob(), names.table(), *body]))
 
 
@@ -115,6 +119,7 @@ def _restore(scope: str, fields: list[Any]) -> RunState:
         totals,
         last_verdict,
         history,
+        *extended,
     ) = fields[7:]
     state.recent_ids = _cut(recent_ids)
     state.guard = _unpack_guard(guard, texts)
@@ -126,6 +131,8 @@ def _restore(scope: str, fields: list[Any]) -> RunState:
         setattr(state.totals, name, value)
     state.last_verdict = None if last_verdict is None else Said(*last_verdict)
     state.history = _unpack_history(history, digests, names)
+    if extended:
+        state.extended = unpack_book(extended[0], digests, names)
     return state
 
 

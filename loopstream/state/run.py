@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from loopstream.state.extended.book import Book
 from loopstream.state.guard import Guard
 from loopstream.state.history import History
 
@@ -72,6 +73,7 @@ class RunState:
         "appended",
         "ended",
         "epoch",
+        "extended",
         "guard",
         "history",
         "key_id",
@@ -113,6 +115,8 @@ class RunState:
         self.recent_ids: list[bytes] = []
         # What is counted and decided.
         self.history = History()
+        # Profile ``extended`` counts in its own book, and leaves the history empty.
+        self.extended: Book | None = None
         self.guard = Guard()
         self.settings = ""
         self.throttle: dict[bytes, int] = {}

@@ -183,6 +183,20 @@ class Book:
         if tool not in self.hops and len(self.hops) < MAX_NAMES:
             self.hops.append(tool)
 
+    def forgive(self) -> None:
+        """An operator lets the run go on: it is counted anew, what is known stays known."""
+        self.steps = Steps()
+        self.servers.clear()
+        self.recipients.clear()
+        self.chant = 0
+        for call in self.calls.values():
+            call.count = 0
+        for tool in self.tools.values():
+            tool.same = tool.near = tool.fails = 0
+        self.vetoes = self.idle_compactions = self.useless_compactions = self.unknown = 0
+        for names in (self.veto_tools, self.hops, self.unknown_tools):
+            names.clear()
+
     # -- outcomes --------------------------------------------------------------------------
 
     def settle(

@@ -33,6 +33,12 @@ class Steps:
         """Number of newest steps that are all equal."""
         return self.runs.get(1, 0) + 1
 
+    @property
+    def pace(self) -> float:
+        """Mean time of the newest steps, in milliseconds."""
+        times = self.times
+        return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else 0.0
+
     def add(self, token: int, signature: str, batch: int, time: int) -> None:
         """A call came to something; those of one batch make one step."""
         if not batch:

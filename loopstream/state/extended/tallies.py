@@ -60,7 +60,8 @@ class Call:
     """Everything known of one signature (tool and masked arguments) within the history.
 
     ``count`` records in a row, parallel ones once, came to ``out`` without any progress that the
-    call depends on; ``since`` and ``last`` are the first and last one's sequence numbers. Times are event times in ms.
+    call depends on; ``since`` and ``last`` are the first and last one's sequence numbers. Times
+    are event times in ms.
     """
 
     __slots__ = (

@@ -1,0 +1,1 @@
+"""Detectors of profile ``extended``: one file each, and the registry."""
