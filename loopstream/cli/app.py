@@ -20,6 +20,7 @@ from loopstream.cli import (
     export,
     publish,
     replay,
+    report,
     runs_list,
     runs_show,
     schemas,
@@ -104,6 +105,7 @@ _runs.command("show")(runs_show.show)
 app.command("replay", rich_help_panel=FORENSICS)(piped(replay.replay))
 app.command("diff", rich_help_panel=FORENSICS)(piped(diff.diff))
 app.command("explain", rich_help_panel=FORENSICS)(piped(explain.explain))
+app.command("report", rich_help_panel=FORENSICS)(report.report)
 app.command("export", rich_help_panel=FORENSICS)(export.export)
 app.command("sql", rich_help_panel=FORENSICS)(piped(sql.sql))
 app.command("tail", rich_help_panel=FORENSICS)(piped(tail_events.tail))
