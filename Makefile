@@ -13,10 +13,10 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	&& { echo "$$p"; break; }; done)
 PYTEST := $(BIN)/pytest
 
-.PHONY: help install demo test test-fast lint types schemas format clean
+.PHONY: help install demo test test-fast lint types schemas docs docs-reference format clean
 
 help: ## Show the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## Build .venv with the loopstream command
 
@@ -48,6 +48,12 @@ types: $(STAMP) ## mypy --strict
 
 schemas: $(STAMP) ## Write the JSON Schemas and the AsyncAPI document anew
 	$(BIN)/loopstream schemas
+
+docs: $(STAMP) ## Build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+docs-reference: $(STAMP) ## Write the generated reference pages anew
+	$(BIN)/python -m tools.docs_reference
 
 format: $(STAMP) ## Lay the code out
 	$(BIN)/ruff check --fix-only .
