@@ -6,6 +6,7 @@ Pure: no clock, no IO, no chance. The same events give the same verdicts, byte f
 
 from __future__ import annotations
 
+import hashlib
 from functools import partial
 from typing import Final, Protocol
 
@@ -253,7 +254,7 @@ class Engine:
         if finding is not None or waits:
             self._speak(step, event, finding, gated=waits, enters=enters)
         if enters:
-            call_id = None if event.call_id is None else _kept(event.call_id)
+            call_id = None if event.call_id is None else _kept_id(event.call_id)
             history.enter(tool, signature, digests.poll, call_id=call_id, offset=at.offset)
             self._retain(history, limits.history_size, grown=True)
 
@@ -313,7 +314,7 @@ class Engine:
                 digests.no_progress,
                 None if digests.failure is None else digests.failure.hex(),
             ),
-            call_id=None if event.call_id is None else _kept(event.call_id),
+            call_id=None if event.call_id is None else _kept_id(event.call_id),
             offset=at.offset,
         )
         step.recorded = True
@@ -414,6 +415,13 @@ class Engine:
 
 def _kept(name: str) -> str:
     return name if len(name) <= _SURELY_SHORT else short_name(name)
+
+
+def _kept_id(call_id: str) -> str:
+    """A call id is only ever compared, and thousands may be pending: 32 bytes at most are kept."""
+    if len(call_id) <= _SURELY_SHORT and call_id.isascii():
+        return call_id
+    return hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:_SURELY_SHORT]
 
 
 def _critical(finding: Finding | None) -> bool:

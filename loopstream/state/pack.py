@@ -25,6 +25,8 @@ _KEY_BYTES: Final = 16
 _PENDING: Final = 0
 _VETOED: Final = 1
 _FIRST_RESULT: Final = 2
+# Offsets are evidence, and evidence is looked for among the newest records alone.
+OFFSETS_KEPT: Final = 64
 # An array header and five integers of at most nine bytes each.
 _HEAD_BYTES: Final = 64
 _HINT: Final = "Stop the worker, delete the changelog and let it rebuild from the events."
@@ -61,8 +63,10 @@ def pack(state: RunState) -> bytes:
     """The state as a row; equal states give equal bytes."""
     digests, names = Digests(), Names()
     texts = Texts(digests)
+    who = [state.agent, state.session, state.runner, state.key_id]
     body = [
-        [state.run, state.agent, state.session, state.runner, state.key_id],
+        # Nearly every scope is the run's id, and that is the row's key.
+        [state.run == state.scope or state.run, *who],
         [state.epoch, state.seq, b"".join(state.recent_ids)],
         state.last_event,
         _pack_guard(state.guard, texts),
@@ -106,7 +110,7 @@ def _restore(scope: str, fields: list[Any]) -> RunState:
     digests, names = Digests(fields[5]), Names(fields[6])
     texts = Texts(digests)
     (
-        (state.run, state.agent, state.session, state.runner, state.key_id),
+        (run, state.agent, state.session, state.runner, state.key_id),
         (state.epoch, state.seq, recent_ids),
         state.last_event,
         guard,
@@ -121,6 +125,7 @@ def _restore(scope: str, fields: list[Any]) -> RunState:
         history,
         *extended,
     ) = fields[7:]
+    state.run = scope if run is True else run
     state.recent_ids = _cut(recent_ids)
     state.guard = _unpack_guard(guard, texts)
     state.throttle = dict(zip(_cut(throttle_keys), throttle_buckets, strict=True))
@@ -197,7 +202,9 @@ def _unpack_standing(packed: list[Any], texts: Texts, names: Names) -> tuple[Tar
 
 
 def _pack_history(history: History, digests: Digests, names: Names) -> list[Any]:
-    """Columns: calls, results, then call, outcome and offset of each record; rest is sparse."""
+    """Columns: calls, results, then call and outcome of each record, offsets of the newest ones,
+    each after the first as the difference to the one before; the rest is sparse.
+    """
     calls: dict[str, int] = {}
     call_column: list[list[Any]] = []
     results: dict[str, int] = {}
@@ -206,7 +213,7 @@ def _pack_history(history: History, digests: Digests, names: Names) -> list[Any]
     outcomes: list[int] = []
     offsets: list[int] = []
     rest: list[list[Any]] = []
-    previous = 0
+    previous, first_kept = 0, len(history) - OFFSETS_KEPT
     for at, record in enumerate(history.records):
         call = record.call
         number = calls.get(call.signature)
@@ -216,8 +223,9 @@ def _pack_history(history: History, digests: Digests, names: Names) -> list[Any]
             call_column.append([names.add(call.tool), digest, call.poll])
         of_record.append(number)
         outcomes.append(_outcome_index(record, results, result_column, digests))
-        offsets.append(record.offset - previous)
-        previous = record.offset
+        if at >= first_kept:
+            offsets.append(record.offset - previous)
+            previous = record.offset
         if more := _more(record, digests, names):
             rest.append([at, *more])
     return [call_column, result_column, of_record, outcomes, offsets, rest]
@@ -259,10 +267,11 @@ def _unpack_history(packed: list[Any], digests: Digests, names: Names) -> Histor
         for place in result_column
     ]
     more = {item[0]: item[1:] for item in rest}
-    history, offset = History(), 0
+    history, offset, unplaced = History(), 0, len(of_record) - len(offsets)
     for at, (number, outcome) in enumerate(zip(of_record, outcomes, strict=True)):
         tool, digest, poll = calls[number]
-        offset += offsets[at]
+        if at >= unplaced:
+            offset += offsets[at - unplaced]
         call_id, unknown, no_progress, failure = more.get(at, _NOTHING_MORE)
         signature = f"{tool}:{digest}"
         if outcome == _PENDING:
