@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.e2e.house import PARTITIONS, House, Process, actions, open_house, wait_for
@@ -145,3 +150,65 @@ def test_a_revoked_partitions_series_end_with_the_next_scrape(watched: House) ->
 def test_no_port_is_opened_unless_one_is_named(bootstrap: str, prefix: str, tmp_path: Path) -> None:
     with open_house(bootstrap, prefix, tmp_path, values={"log.level": "info"}) as house:
         assert "metrics at" not in house.workers[0].said
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    server = Collector()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+class Collector(ThreadingHTTPServer):
+    """An OpenTelemetry collector: takes OTLP over HTTP, and keeps the spans."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), CollectorHandler)
+        self.spans: list[Span] = []
+
+
+class CollectorHandler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers.get("Content-Encoding") == "gzip":
+            body = gzip.decompress(body)
+        sent = ExportTraceServiceRequest.FromString(body)
+        assert isinstance(self.server, Collector)
+        self.server.spans += [
+            span
+            for resource in sent.resource_spans
+            for scope in resource.scope_spans
+            for span in scope.spans
+        ]
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_a_verdict_carries_the_trace_of_its_event_on(
+    bootstrap: str,
+    prefix: str,
+    tmp_path: Path,
+    collector: Collector,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+    endpoint = f"http://127.0.0.1:{collector.server_address[1]}"
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+    values = {"worker.traces": "true"}
+    with open_house(bootstrap, prefix, tmp_path, values=values) as house:
+        call = {"v": 1, "type": "tool_call", "time": 0, "run": "traced", "tool": "t"}
+        about = {"disposition": "gated", "traceparent": f"00-{trace}-{parent}-01"}
+        house.send_json(call | about)
+        (verdict,) = house.hear("traced", 1)
+        assert verdict.traceparent == about["traceparent"]
+        house.settle()
+    (span,) = [span for span in collector.spans if span.trace_id.hex() == trace]
+    assert span.parent_span_id.hex() == parent
+    assert span.name == "verdict answer"
+    assert any(span.name == "checkpoint" for span in collector.spans)
