@@ -18,6 +18,7 @@ from loopstream.cli import (
     doctor,
     explain,
     export,
+    label,
     publish,
     replay,
     report,
@@ -28,6 +29,7 @@ from loopstream.cli import (
     tail_events,
     topics_create,
     topics_show,
+    tune,
     up,
     verdicts,
     worker,
@@ -108,6 +110,8 @@ app.command("explain", rich_help_panel=FORENSICS)(piped(explain.explain))
 app.command("report", rich_help_panel=FORENSICS)(report.report)
 app.command("export", rich_help_panel=FORENSICS)(export.export)
 app.command("sql", rich_help_panel=FORENSICS)(piped(sql.sql))
+app.command("label", rich_help_panel=FORENSICS)(label.label)
+app.command("tune", rich_help_panel=FORENSICS)(piped(tune.tune))
 app.command("tail", rich_help_panel=FORENSICS)(piped(tail_events.tail))
 
 app.command("doctor", rich_help_panel=CHECK)(doctor.doctor)
