@@ -7,7 +7,6 @@ Pure: no clock, no IO, no chance. The same events give the same verdicts, byte f
 from __future__ import annotations
 
 import hashlib
-from functools import partial
 from typing import Final, Protocol
 
 from loopstream.detect.base import DetectorName, Finding
@@ -136,7 +135,7 @@ class Engine:
     def __init__(self, deployment: Deployment, retain: Retention = retain_per_run) -> None:
         self.deployment = deployment
         extended = deployment.profile == "extended"
-        self._extended = ExtendedFold(deployment) if extended else None
+        self._extended = ExtendedFold(deployment, self._say) if extended else None
         # Rules over the history that the documented profiles share; empty under ``extended``.
         self.profile: Profile = PROFILES["documented" if extended else deployment.profile]
         self._documented = deployment.profile == "documented"
@@ -205,13 +204,13 @@ class Engine:
     def _step_extended(
         self, fold: ExtendedFold, step: Step, event: RunEvent, at: Position
     ) -> None:
-        state, say = step.state, partial(self._say, step)
+        state = step.state
         if isinstance(event, ToolCall):
-            fold.call(step, event, at, say)
+            fold.call(step, event, at)
         elif isinstance(event, ToolOutcome):
-            fold.outcome(step, event, at, say)
+            fold.outcome(step, event, at)
         elif isinstance(event, Compaction):
-            fold.compaction(step, event, at, say)
+            fold.compaction(step, event, at)
         elif isinstance(event, RunStarted):
             self._started(step, event)
         elif isinstance(event, RunEnded):
@@ -385,7 +384,7 @@ class Engine:
         """Let the run go on: what is blocked now is muted until its result changes."""
         state = step.state
         if self._extended is not None:
-            self._extended.release(step, mute_of, partial(self._say, step))
+            self._extended.release(step, mute_of)
             del state.mutes[:-_MAX_MUTES]
             return self._lift_abort(step, reason)
         state.history.watch(step.limits.critical)

@@ -7,7 +7,7 @@ alarms of the record before: so the forecast is the judgement. Pure, as the engi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from loopstream.detect.base import DetectorName
 from loopstream.detect.extended.base import About, Severity
@@ -17,6 +17,7 @@ from loopstream.detect.extended.watch import Change, Watch
 from loopstream.detect.limits import Limits
 from loopstream.events import Action, Compaction, Level, RunEvent, ToolCall, ToolOutcome
 from loopstream.events.text import short_name
+from loopstream.events.tool import ExtendedCall
 from loopstream.fingerprint.calls import signature as signature_of
 from loopstream.policy.deployment import Deployment, Mode
 from loopstream.policy.throttle import announce
@@ -46,19 +47,25 @@ class StepLike(Protocol):
     covering: Standing | None
 
 
-Say = Callable[[Decision], None]
+class Say(Protocol):
+    """Publishes a decision as part of a step."""
+
+    def __call__(self, step: Any, decision: Decision) -> None:
+        """Say it."""
+        ...
 
 
 class ExtendedFold:
     """The rules of a deployment with profile ``extended``."""
 
-    def __init__(self, deployment: Deployment) -> None:
+    def __init__(self, deployment: Deployment, say: Say) -> None:
+        self._say = say
         self._announce = deployment.announce
         self._shadow = deployment.mode == "shadow"
 
     # -- events ----------------------------------------------------------------------------
 
-    def call(self, step: StepLike, event: ToolCall, at: Position, say: Say) -> None:
+    def call(self, step: StepLike, event: ToolCall, at: Position) -> None:
         """Judge a call, then enter it."""
         seen = None if event.fp is None else event.fp.extended
         if seen is None:
@@ -66,7 +73,8 @@ class ExtendedFold:
         state, limits, book = step.state, step.limits, _book(step.state)
         tool = kept_name(event.tool)
         signature = signature_of(tool, seen.masked or seen.args)
-        step.covering = standing = _covering(state, tool, signature)
+        target = _covering_target(state, tool, signature) if state.standing else None
+        step.covering = standing = None if target is None else state.standing[target]
         # Who waits is answered in shadow mode too, and goes on whatever the answer is.
         gated = event.disposition == "gated"
         executed = event.disposition == "executed" or self._shadow
@@ -75,37 +83,52 @@ class ExtendedFold:
         if standing is not None:
             state.totals.blocks += 1
         if gated:
-            say(_answer(state, book, tool, signature, standing))
+            self._say(step, _answer(state, book, tool, signature, standing))
         elif standing is not None:
-            say(_block(state, standing, _still(standing)))
-        self._advance(book, event, at)
+            reason = _still(standing)
+            self._say(step, Decision(Action.BLOCK, Level.CRITICAL, standing, reason, target))
+        _advance(book, event, at)
         if not executed and (standing is not None or not gated):
             book.refused(tool)
-        record = None
-        if (executed or (gated and standing is None)) and limits.entered:
-            poll = _limits(limits).poll(tool)
-            fresh = signature not in book.calls
-            record = book.enter(
-                tool,
-                signature,
-                seen if poll is None else seen.model_copy(update={"poll": poll}),
-                call_id=None if event.call_id is None else kept_name(event.call_id),
-                batch=batch_of(event.batch),
-                offset=at.offset,
-            )
-            self._spend(book, _limits(limits), tool, fresh, seen.tokens or 0, seen.cost or 0)
-            book.evict(_limits(limits).history_size)
-        if event.batch or record is None or book.alarms or book.spent or tool == MESSAGE_TOOL:
-            self._watch(step, None, tool, say)
+        enters = executed or (gated and standing is None)
+        if enters and limits.entered:
+            self._enter(step, book, event, tool, signature, seen, at)
+        if event.batch or not enters or book.spent or tool == MESSAGE_TOOL:
+            self._watch(step, None, tool)
 
-    def outcome(self, step: StepLike, event: ToolOutcome, at: Position, say: Say) -> None:
+    def _enter(
+        self,
+        step: StepLike,
+        book: Book,
+        event: ToolCall,
+        tool: str,
+        signature: str,
+        seen: ExtendedCall,
+        at: Position,
+    ) -> None:
+        limits = _limits(step.limits)
+        poll = limits.poll(tool)
+        if limits.spends:
+            fresh = signature not in book.calls
+            self._spend(book, limits, tool, fresh, seen.tokens or 0, seen.cost or 0)
+        book.enter(
+            tool,
+            signature,
+            seen if poll is None else seen.model_copy(update={"poll": poll}),
+            call_id=None if event.call_id is None else kept_name(event.call_id),
+            batch=batch_of(event.batch),
+            offset=at.offset,
+        )
+        book.evict(limits.history_size)
+
+    def outcome(self, step: StepLike, event: ToolOutcome, at: Position) -> None:
         """Settle a call."""
         seen = None if event.fp is None else event.fp.extended
         if seen is None:
             raise ValueError("an outcome without this profile's digests")
         state, book, tool = step.state, _book(step.state), kept_name(event.tool)
         state.totals.outcomes += 1
-        self._advance(book, event, at)
+        _advance(book, event, at)
         record = book.settle(
             tool,
             signature_of(tool, seen.masked or seen.args),
@@ -117,39 +140,41 @@ class ExtendedFold:
         if record is None:
             return
         step.recorded = True
-        book.evict(_limits(step.limits).history_size)
+        limits = _limits(step.limits)
+        book.evict(limits.history_size)
         if record.out and step.limits.guard and state.guard.remaining:
-            self._guard(step, record, say)
-        self._watch(step, record, tool, say)
+            self._guard(step, record)
+        if limits.outside or not book.calm(record) or not step.limits.enabled:
+            self._watch(step, record, tool)
 
-    def compaction(self, step: StepLike, event: Compaction, at: Position, say: Say) -> None:
+    def compaction(self, step: StepLike, event: Compaction, at: Position) -> None:
         """The context was compacted; counts go on, and the guard is armed as documented."""
         state, book = step.state, _book(step.state)
-        self._advance(book, event, at)
+        _advance(book, event, at)
         if not event.succeeded:
             return
         if event.retried and step.limits.guard:
             state.guard.arm(step.limits.guard_window)
         book.compact(event.tokens_before, event.tokens_after)
-        self._watch(step, None, "", say)
+        self._watch(step, None, "")
 
-    def release(self, step: StepLike, mute: Callable[[str], bytes], say: Say) -> None:
+    def release(self, step: StepLike, mute: Callable[[str], bytes]) -> None:
         """An operator lets the run go on: what is blocked now is muted until its result changes."""
         state, book = step.state, _book(step.state)
         state.mutes += [mute(alarm.subject) for alarm in book.alarms.values() if alarm.level > 1]
         for key in [key for key, alarm in book.alarms.items() if alarm.level > 1]:
             del book.alarms[key]
         book.forgive()
-        self._sync(step, {}, say)
+        self._sync(step, {})
 
     # -- what follows ----------------------------------------------------------------------
 
-    def _watch(self, step: StepLike, record: Record | None, tool: str, say: Say) -> None:
+    def _watch(self, step: StepLike, record: Record | None, tool: str) -> None:
         state, limits, book = step.state, step.limits, _book(step.state)
         if not limits.enabled:
             if book.alarms or state.standing:
                 book.alarms.clear()
-                self._sync(step, {}, say)
+                self._sync(step, {})
             return
         watch = Watch(book, _limits(limits), state.mutes)
         watch.after(record, tool)
@@ -157,16 +182,16 @@ class ExtendedFold:
             return
         texts = {id(change.alarm): change.text for change in watch.changes}
         for change in watch.changes:
-            self._tell(step, change, say)
+            self._tell(step, change)
         hops = len(book.hops)
-        self._sync(step, texts, say)
+        self._sync(step, texts)
         if len(book.hops) != hops:
             again = Watch(book, _limits(limits), state.mutes)
             again.after(None, tool)
             for change in again.changes:
-                self._tell(step, change, say)
+                self._tell(step, change)
 
-    def _tell(self, step: StepLike, change: Change, say: Say) -> None:
+    def _tell(self, step: StepLike, change: Change) -> None:
         """Warnings, aborts, and whatever is only shadowed; blocks follow from `_sync`."""
         alarm, state, book = change.alarm, step.state, _book(step.state)
         standing = _standing_of(alarm)
@@ -174,7 +199,10 @@ class ExtendedFold:
             if change.risen:
                 action = _ACTIONS[alarm.level]
                 level = Level.WARNING if alarm.level == Severity.WARN else Level.CRITICAL
-                say(_decision(action, level, alarm, _reason(book, alarm, change.text), "shadow"))
+                self._say(
+                    step,
+                    _decision(action, level, alarm, _reason(book, alarm, change.text), "shadow"),
+                )
         elif alarm.level == Severity.WARN:
             run = step.state.run
             if not announce(state.throttle, run, standing.key, alarm.count, self._announce):
@@ -184,13 +212,13 @@ class ExtendedFold:
             state.totals.warnings += 1
             step.announced = True
             reason = _reason(book, alarm, change.text)
-            say(_decision(Action.WARN, Level.WARNING, alarm, reason))
+            self._say(step, _decision(Action.WARN, Level.WARNING, alarm, reason))
         elif alarm.level == Severity.ABORT and change.risen and state.aborted is None:
             state.aborted = standing
             reason = _reason(book, alarm, change.text)
-            say(_decision(Action.ABORT, Level.CRITICAL, alarm, reason))
+            self._say(step, _decision(Action.ABORT, Level.CRITICAL, alarm, reason))
 
-    def _sync(self, step: StepLike, texts: dict[int, str], say: Say) -> None:
+    def _sync(self, step: StepLike, texts: dict[int, str]) -> None:
         """Publish which calls have just come to be refused, and which no longer are."""
         state, book = step.state, _book(step.state)
         wanted: dict[Target, Alarm] = {}
@@ -202,7 +230,10 @@ class ExtendedFold:
         for target in [target for target in state.standing if target not in wanted]:
             lifted.setdefault(state.standing.pop(target), []).append(target)
         for standing, targets in lifted.items():
-            say(Decision(Action.RELEASE, Level.NONE, standing, _LIFTED, targets=tuple(targets)))
+            self._say(
+                step,
+                Decision(Action.RELEASE, Level.NONE, standing, _LIFTED, targets=tuple(targets)),
+            )
         raised: dict[int, tuple[Alarm, list[Target]]] = {}
         for target, alarm in wanted.items():
             if target not in state.standing:
@@ -214,9 +245,12 @@ class ExtendedFold:
             state.standing.update(dict.fromkeys(targets, standing))
             text = texts.get(id(alarm))
             reason = _still(standing) if text is None else _reason(book, alarm, text)
-            say(Decision(Action.BLOCK, Level.CRITICAL, standing, reason, targets=tuple(targets)))
+            self._say(
+                step,
+                Decision(Action.BLOCK, Level.CRITICAL, standing, reason, targets=tuple(targets)),
+            )
 
-    def _guard(self, step: StepLike, record: Record, say: Say) -> None:
+    def _guard(self, step: StepLike, record: Record) -> None:
         """As documented, but only for what was stuck before the compaction, and never for polls."""
         state, call = step.state, record.call
         seen = step.guard = state.guard.observe(call.signature, f"{record.out:x}")
@@ -231,13 +265,7 @@ class ExtendedFold:
             f"the same result {seen.count} times, as before. The run is stopped."
         )
         target = Target(signature=call.signature)
-        say(Decision(Action.ABORT, Level.CRITICAL, state.aborted, reason, target))
-
-    def _advance(self, book: Book, event: RunEvent, at: Position) -> None:
-        time = event.time
-        if at.append_time:
-            time = min(time, at.append_time + _CLOCK_SKEW_MS)
-        book.time = max(book.time, time)
+        self._say(step, Decision(Action.ABORT, Level.CRITICAL, state.aborted, reason, target))
 
     def _spend(
         self, book: Book, limits: ExtendedLimits, tool: str, fresh: bool, tokens: int, cost: int
@@ -263,14 +291,21 @@ def _book(state: RunState) -> Book:
     return state.extended
 
 
+def _advance(book: Book, event: RunEvent, at: Position) -> None:
+    time = event.time
+    if at.append_time:
+        time = min(time, at.append_time + _CLOCK_SKEW_MS)
+    book.time = max(book.time, time)
+
+
 def _limits(limits: Limits) -> ExtendedLimits:
     return limits.extended or _DEFAULTS
 
 
-def _covering(state: RunState, tool: str, signature: str) -> Standing | None:
-    for target, standing in state.standing.items():
+def _covering_target(state: RunState, tool: str, signature: str) -> Target | None:
+    for target in state.standing:
         if target.covers(tool, signature):
-            return standing
+            return target
     return None
 
 
@@ -283,11 +318,6 @@ def _standing_of(alarm: Alarm) -> Standing:
 
 def _targets(state: RunState, standing: Standing) -> tuple[Target, ...]:
     return tuple(target for target, other in state.standing.items() if other == standing)
-
-
-def _block(state: RunState, standing: Standing, reason: str) -> Decision:
-    targets = _targets(state, standing)
-    return Decision(Action.BLOCK, Level.CRITICAL, standing, reason, targets=targets)
 
 
 def _decision(

@@ -23,6 +23,8 @@ BREAKER: Final = "globalCircuitBreakerThreshold"
 ENABLED: Final = "enabled"
 DETECTORS: Final = "detectors"
 GUARD: Final = "postCompactionGuard"
+# Profile ``extended`` has its own part of a block (policy/extended_settings.py).
+EXTENDED: Final = "extended"
 WINDOW: Final = "windowSize"
 
 # In the order in which the documented settings list them.
@@ -58,7 +60,17 @@ def merge(global_block: object, agent_block: object) -> dict[str, Any] | None:
     merged = {**under, **over}
     for section in SECTIONS:
         merged[section] = {**as_section(under, section), **as_section(over, section)}
+    if EXTENDED in merged:
+        merged[EXTENDED] = merge_deep(under.get(EXTENDED), over.get(EXTENDED))
     return merged
+
+
+def merge_deep(under: Any, over: Any) -> Any:
+    """Two parts merged field by field at every depth; a null or absent one hides nothing."""
+    if not isinstance(under, Mapping) or not isinstance(over, Mapping):
+        return under if over is None else over
+    fields = {**under, **over}
+    return {key: merge_deep(under.get(key), over.get(key)) for key in fields}
 
 
 def resolve(block: Block | None) -> Limits:

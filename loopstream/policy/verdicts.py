@@ -177,8 +177,10 @@ def _counted(state: RunState, targets: tuple[Target, ...]) -> tuple[int, ...]:
     if not targets:
         return ()
     offsets: list[int] = []
+    named = {target.signature for target in targets}
+    wide = [target for target in targets if target.signature is None]
     for tool, signature, offset in islice(_newest(state), _LOOKED_AT):
-        if any(target.covers(tool, signature) for target in targets):
+        if signature in named or (wide and any(t.covers(tool, signature) for t in wide)):
             offsets.append(offset)
             if len(offsets) == _COUNTED:
                 break

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, Literal, NamedTuple
 
 from loopstream.detect.extended.base import About, Detector, Params
-from loopstream.detect.extended.registry import detectors
+from loopstream.detect.extended.registry import BUILT_IN, detectors
 
 Mode = Literal["off", "shadow", "warn", "enforce"]
 MODES: Final[tuple[Mode, ...]] = ("off", "shadow", "warn", "enforce")
@@ -53,7 +54,7 @@ class ToolSetting:
         return tool == self.pattern
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExtendedLimits:
     """Resolved settings; ``tools`` from the least to the most specific."""
 
@@ -66,6 +67,16 @@ class ExtendedLimits:
     _polls: dict[str, bool | None] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
+
+    @cached_property
+    def spends(self) -> bool:
+        """Whether any budget may be set."""
+        return "budget" in self.detectors or any("budget" in t.detectors for t in self.tools)
+
+    @cached_property
+    def outside(self) -> bool:
+        """Whether there are detectors that are not ours."""
+        return len(detectors()) > len(BUILT_IN)
 
     def rules(self, tool: str) -> Rules:
         """Detectors that are on for a tool, by what they look at (`About`)."""

@@ -15,7 +15,7 @@ class NearParams(Params):
     """Levels count calls in a row that are much like the one before, with its result."""
 
     warn: int = 8
-    block: int = 20
+    block: int = 25
 
 
 class NearDuplicate(Rule):

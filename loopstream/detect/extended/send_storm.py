@@ -21,7 +21,7 @@ class SendParams(Params):
     block: int = 6
     warn_all: int = 10
     block_all: int = 60
-    slow: int = 60
+    slow: int = 240
     slow_factor: int = 4
 
 

@@ -33,8 +33,11 @@ class Sight(NamedTuple):
 
 
 _SENDS: Final = frozenset({
-    "send", "reply", "notify", "broadcast", "publish", "email", "sms", "tweet", "dm", "message",
+    "send", "reply", "notify", "broadcast", "tweet", "dm",
 })  # fmt: skip
+# Sends only by themselves, or when they are made: archiving a message sends nothing.
+_LETTERS: Final = frozenset({"message", "email", "mail", "sms", "comment"})
+_MAKES: Final = frozenset({"post", "publish", "create", "add", "submit", "write"})
 _SEND_ACTIONS: Final = frozenset({
     "send", "broadcast", "reply", "thread-reply", "sendWithEffect", "sendAttachment",
     "upload-file", "sticker", "poll",
@@ -119,7 +122,8 @@ def _words(tool: str) -> frozenset[str]:
 def _effect_of(tool: str, fields: dict[str, Any]) -> Effect | None:
     words = _words(tool)
     action = fields.get("action")
-    if tool == "message" or words & _SENDS:
+    letter = words & _LETTERS
+    if words & _SENDS or (letter and (words == letter or words & _MAKES)):
         reading = words & _READS or (isinstance(action, str) and action not in _SEND_ACTIONS)
         return "read" if reading else "send"
     if words & _WAITS:

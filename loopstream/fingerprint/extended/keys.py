@@ -26,7 +26,7 @@ _PLACES: Final = frozenset({
 })  # fmt: skip
 _IDENTITIES: Final = frozenset({
     "id", "ids", "uuid", "guid", "key", "cursor", "pagetoken", "nexttoken", "continuation",
-    "handle", "ref", "sha", "commit", "hash", "number", "code", "name", "email", "phone", "date",
+    "handle", "ref", "sha", "commit", "hash", "number", "name", "email", "phone", "date",
 })  # fmt: skip
 _MEASURES: Final = (
     "bytes", "size", "length", "count", "total", "offset", "rows", "lines", "progress", "done",

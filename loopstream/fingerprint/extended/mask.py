@@ -30,12 +30,13 @@ _MEASURED: Final = (
 _PATTERN: Final = re.compile(
     "|".join(
         (
+            r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
             # How far something is.
             (
-                rf"(?P<keep>\b(?:{_MEASURED})[\"']?(?: ?[:=] ?| )\d+|\b\d+ ?(?:{_AMOUNT}|%)(?![\w])"
+                rf"(?P<keep>\b(?:{_MEASURED})[\"']?(?: ?[:=] ?| )\d+"
+                rf"|\b\d+ ?(?:{_AMOUNT}|%)(?![\w-])"
                 r"|\b\d+(?:/| of )\d+)"
             ),
-            r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
             rf"\b\d{{4}}[-/]\d\d[-/]\d\d(?:[t _]{_CLOCK}{_ZONE}?)?(?!\d)",
             (
                 rf"\b(?:{_DAY})?{_MONTH} +\d{{1,2}}(?:,? \d{{4}})?(?:,? {_CLOCK}{_ZONE}?)?"

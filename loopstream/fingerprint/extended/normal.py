@@ -17,6 +17,7 @@ from loopstream.fingerprint.wrapped import zero_nonces
 _MAX_EMBEDDED: Final = 65_536
 _MAX_DEPTH: Final = 64
 _LONG_NUMBER: Final = 100_000
+_SPACE: Final = re.compile(r"\s")
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _BUSTER: Final = re.compile(
     r"([?&](?:_|ts?|time|timestamp|nonce|cb|cache\w*|rand\w*)=)[^&#\s]+", re.ASCII | re.IGNORECASE
@@ -78,7 +79,8 @@ def _masked_arg_text(text: str, key: str) -> object:
         return MASK
     if role == "place":
         return _DOTS.sub("", _BUSTER.sub(rf"\1{MASK}", mask_temporary(text)))
-    if role == "identity" or _DATE.fullmatch(text):
+    # A name is one word; longer texts may have anything in them.
+    if (role == "identity" and not _SPACE.search(text)) or _DATE.fullmatch(text):
         return mask_temporary(text)
     inner = _embedded(text)
     return mask(text) if inner is MISSING else masked_args(inner, key, 1)

@@ -183,6 +183,27 @@ class Book:
         if tool not in self.hops and len(self.hops) < MAX_NAMES:
             self.hops.append(tool)
 
+    def calm(self, record: Record) -> bool:
+        """Whether none of our detectors can have anything to say after an outcome."""
+        call = record.call
+        tool = call.tool
+        return not (
+            call.count > 1
+            or tool.same > 1
+            or tool.fails > 1
+            or self.alarms
+            or self.steps.runs
+            or call.effect == "send"
+            or (call.server in self.servers if self.servers else False)
+            or self.unknown
+            or self.vetoes
+            or self.hops
+            or self.spent
+            or self.chant > 1
+            or self.idle_compactions
+            or self.useless_compactions
+        )
+
     def forgive(self) -> None:
         """An operator lets the run go on: it is counted anew, what is known stays known."""
         self.steps = Steps()

@@ -17,7 +17,16 @@ class Steps:
     missing while it does not hold. A step costs O(16) while something repeats and O(1) else.
     """
 
-    __slots__ = ("batch", "batch_members", "batch_token", "members", "runs", "times", "tokens")
+    __slots__ = (
+        "_laps",
+        "batch",
+        "batch_members",
+        "batch_token",
+        "members",
+        "runs",
+        "times",
+        "tokens",
+    )
 
     def __init__(self) -> None:
         self.tokens: deque[int] = deque(maxlen=MAX_PERIOD)
@@ -27,6 +36,8 @@ class Steps:
         self.batch = 0
         self.batch_token = 0
         self.batch_members: list[str] = []
+        # Signatures of one lap by period, as long as the period holds.
+        self._laps: dict[int, tuple[str, ...]] = {}
 
     @property
     def solid(self) -> int:
@@ -62,8 +73,8 @@ class Steps:
 
     def period(self, laps: int) -> int:
         """The smallest period that the suffix has kept for at least so many laps; 0: none."""
-        for period in sorted(self.runs):
-            if self.runs[period] >= period * (laps - 1):
+        for period, run in self.runs.items():  # in ascending order
+            if run >= period * (laps - 1):
                 return period
         return 0
 
@@ -73,8 +84,12 @@ class Steps:
 
     def cycle(self, period: int) -> tuple[str, ...]:
         """Signatures of one lap, each once, sorted."""
-        newest = list(self.members)[-period:]
-        return tuple(sorted({signature for step in newest for signature in step}))
+        lap = self._laps.get(period)
+        if lap is None:
+            newest = list(self.members)[-period:]
+            lap = tuple(sorted({signature for step in newest for signature in step}))
+            self._laps[period] = lap
+        return lap
 
     def _push(self, token: int, members: tuple[str, ...], time: int) -> None:
         tokens = self.tokens
@@ -85,8 +100,11 @@ class Steps:
                 for period, old in enumerate(reversed(tokens), 1)
                 if old == token
             }
+            for period in [period for period in self._laps if period not in self.runs]:
+                del self._laps[period]
         elif self.runs:
             self.runs = {}
+            self._laps.clear()
         tokens.append(token)
         self.members.append(members)
         self.times.append(time)

@@ -1,0 +1,1 @@
+"""Corpora to measure detectors on: loops spliced into real runs, healthy look-alikes."""
