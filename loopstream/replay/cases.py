@@ -13,7 +13,7 @@ from loopstream.detect.limits import Limits
 from loopstream.engine import Step
 from loopstream.errors import UsageError
 from loopstream.events import RunEvent, ToolCall, ToolOutcome
-from loopstream.policy.verdicts import Position
+from loopstream.policy.verdicts import Position, Trigger
 from loopstream.replay.labels import Label
 from loopstream.replay.lane import Chosen, Lane, LanePlan
 from loopstream.replay.run import Job, begin_of, plan
@@ -111,9 +111,11 @@ def labelled(cases: Mapping[str, Case], labels: Iterable[Label]) -> list[Case]:
 
 
 def _onset(case: Case, label: Label) -> int:
-    calls = sum(
-        isinstance(event, ToolCall) for event, at in case.events if at.offset <= label.offset
-    )
+    calls = 0
+    for event, at in case.events:
+        calls += isinstance(event, ToolCall)
+        if at.offset >= label.offset and Trigger.of(event, at).id == label.event:
+            break
     return max(1, calls - label.count + 1)
 
 

@@ -20,7 +20,7 @@ REAL = SHARED / "real" / "runs.jsonl.gz"
 
 
 def case(name: str, events: list[dict[str, Any]], *onsets: int) -> Case:
-    told = [EVENT.validate_python(event) for event in events]
+    told: list[Any] = [EVENT.validate_python(event) for event in events]
     placed = tuple((event, Position(0, at, 0, at)) for at, event in enumerate(told))
     return Case(name, "tester", placed, onsets)
 
