@@ -15,6 +15,8 @@ from loopstream.wire.limits import MAX_VERDICT_BYTES
 
 Format = Literal["msgpack", "json"]
 M = TypeVar("M", bound=Model)
+_MAX_ITEMS: Final = 4096
+_MAX_FIELDS: Final = 256
 _HINT: Final = "Is something else writing to this topic?"
 
 
@@ -58,6 +60,14 @@ def _decode(model: type[M], value: bytes | None, content_type: bytes | None) -> 
 
 def _unpack(value: bytes) -> Any:
     try:
-        return msgpack.unpackb(value, raw=False, strict_map_key=True, max_ext_len=0)
+        # The length bounds refuse lies about sizes before memory is set aside for them.
+        return msgpack.unpackb(
+            value,
+            raw=False,
+            strict_map_key=True,
+            max_array_len=_MAX_ITEMS,
+            max_map_len=_MAX_FIELDS,
+            max_ext_len=0,
+        )
     except Exception as error:  # noqa: BLE001 - msgpack raises several unrelated kinds
         raise ValueError(type(error).__name__) from None
