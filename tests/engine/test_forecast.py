@@ -28,6 +28,8 @@ from tests.engine.strategies import (
     steps,
 )
 
+# Shrinking a counterexample may take minutes; finding none takes seconds.
+pytestmark = pytest.mark.timeout(600)
 LAW = settings(
     max_examples=200,
     deadline=None,

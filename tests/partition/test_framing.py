@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +30,8 @@ from tests.partition.driver import (
 )
 
 EVENTS = ("nothing", "nothing", "checkpoint", "shrink", "crash", "torn checkpoint")
+# Shrinking a counterexample may take minutes; finding none takes seconds.
+pytestmark = pytest.mark.timeout(600)
 LAW = settings(
     max_examples=120,
     deadline=None,

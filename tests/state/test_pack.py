@@ -36,6 +36,8 @@ from tests.engine.driver import Driver
 from tests.engine.naive import NaiveStep
 from tests.engine.strategies import RUNNING, limits, steps
 
+# Shrinking a counterexample may take minutes; finding none takes seconds.
+pytestmark = pytest.mark.timeout(600)
 LAW = settings(
     max_examples=80,
     deadline=None,
