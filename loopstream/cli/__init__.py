@@ -13,6 +13,7 @@ _EXTRAS: Final = {
     "jgo": "broker",
     "duckdb": "forensics",
     "jinja2": "forensics",
+    "aiohttp": "web",
 }
 EXIT_INTERRUPTED: Final = 130
 

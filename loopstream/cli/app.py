@@ -32,6 +32,7 @@ from loopstream.cli import (
     tune,
     up,
     verdicts,
+    web,
     worker,
 )
 from loopstream.cli.console import DEBUG
@@ -88,6 +89,7 @@ def _group(name: str, about: str, panel: str) -> typer.Typer:
 
 app.command("up", rich_help_panel=RUN)(up.up)
 app.command("worker", rich_help_panel=RUN)(worker.worker)
+app.command("web", rich_help_panel=RUN)(web.web)
 app.command("broker", rich_help_panel=RUN)(broker.broker)
 _topics = _group("topics", "Create and show the topics of a prefix.", RUN)
 _topics.command("create")(topics_create.create)

@@ -5,6 +5,7 @@ Times are seconds (``_s``). The texts below the fields are what ``loopstream con
 
 from __future__ import annotations
 
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
@@ -177,6 +178,31 @@ class TenantKeySettings(_Section):
         return key
 
 
+class WebSettings(_Section):
+    """The dashboard (``loopstream web``)."""
+
+    host: Annotated[str, Field(min_length=1, max_length=253)] = "127.0.0.1"
+    """Address to listen on; any other than the loopback needs a token or ``user_header``."""
+    port: Annotated[int, Field(ge=0, le=65535)] = 8400
+    """Port to listen on; 0: the system picks one."""
+    token: SecretStr | None = None
+    """What operators sign in with, at least 16 characters; without one nobody can act."""
+    token_file: Path | None = None
+    """File that holds the token, instead."""
+    user_header: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,64}$")] | None = None
+    """Header in which a reverse proxy names who it has let in, such as ``X-Forwarded-User``."""
+    trusted_proxies: Annotated[str, Field(max_length=1024)] = "127.0.0.0/8,::1/128"
+    """Networks whose ``user_header`` is believed."""
+
+    @model_validator(mode="after")
+    def _one_token(self) -> Self:
+        if self.token is not None and self.token_file is not None:
+            raise ValueError("a token is given as text or as a file, not as both")
+        for text in self.trusted_proxies.split(","):
+            ip_network(text.strip())  # says itself what is wrong
+        return self
+
+
 class LogSettings(_Section):
     """What goes to stderr."""
 
@@ -213,6 +239,7 @@ class Settings(BaseSettings):
     worker: WorkerSettings = WorkerSettings()
     deployment: DeploymentSettings = DeploymentSettings()
     tenant_key: TenantKeySettings = TenantKeySettings()
+    web: WebSettings = WebSettings()
     log: LogSettings = LogSettings()
 
     @property

@@ -1,0 +1,1 @@
+"""The dashboard: a process of its own, fed by the topics; a slow browser slows nothing."""

@@ -1,0 +1,83 @@
+"""Records of the topics as what the board takes up; bounded before they are parsed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from loopstream.errors import DataError
+from loopstream.events.summary import RunSummary
+from loopstream.runtime.topics import Topics
+from loopstream.web.board import Block, Command, News, Passed, Summed
+from loopstream.web.ring import Said
+from loopstream.wire.codec import CONTENT_TYPE
+from loopstream.wire.verdicts import decode_verdict
+
+MAX_SUMMARY_BYTES: Final = 256 * 1024
+MAX_CONTROL_BYTES: Final = 128 * 1024
+_MAX_TEXT: Final = 1_000
+# Beside its value a held item is a few Python objects.
+_OVERHEAD: Final = 600
+
+
+def news_of(record: Any, topics: Topics) -> News | None:
+    """What a record says; None if it is of no use."""
+    if record.topic == topics.verdicts:
+        return _verdict(record)
+    if record.topic == topics.runs:
+        return _summary(record)
+    if record.topic == topics.config:
+        return _block(record)
+    return _command(record)
+
+
+def _verdict(record: Any) -> Said | Passed:
+    try:
+        verdict = decode_verdict(record.value, dict(record.headers).get(CONTENT_TYPE))
+    except DataError:
+        return Passed(record.partition, record.offset)
+    return Said(verdict, record.partition, record.offset, len(record.value) + _OVERHEAD)
+
+
+def _summary(record: Any) -> Summed | None:
+    scope, value = _key(record), record.value
+    if value is None:
+        return Summed(scope, None, 0)
+    if len(value) > MAX_SUMMARY_BYTES:
+        return None
+    try:
+        summary = RunSummary.model_validate_json(value)
+    except ValidationError:
+        return None
+    return Summed(scope, summary, len(value) + _OVERHEAD)
+
+
+def _block(record: Any) -> Block | None:
+    value = record.value
+    if value is None:
+        return Block(_key(record), None, record.offset, record.timestamp)
+    if len(value) > MAX_CONTROL_BYTES:
+        return None
+    text = value.decode("utf-8", "replace")
+    return Block(_key(record), text, record.offset, record.timestamp)
+
+
+def _command(record: Any) -> Command | None:
+    if record.value is None or len(record.value) > MAX_CONTROL_BYTES:
+        return None
+    try:
+        fields = json.loads(record.value)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(fields, dict):
+        return None
+    action, reason, by = (
+        str(fields.get(name) or "")[:_MAX_TEXT] for name in ("action", "reason", "by")
+    )
+    return Command(_key(record), record.offset, record.timestamp, action, reason, by)
+
+
+def _key(record: Any) -> str:
+    return (record.key or b"").decode("utf-8", "replace")
