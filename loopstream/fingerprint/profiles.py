@@ -11,6 +11,8 @@ from loopstream.fingerprint.wrapped import unwrapped_bytes
 
 DOCUMENTED: Final = "documented"
 REFERENCE: Final = "reference-2026-9"
+# Fingerprinted by a package of its own (fingerprint/extended).
+EXTENDED: Final = "extended"
 
 
 class Rules(NamedTuple):

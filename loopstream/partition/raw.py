@@ -9,11 +9,15 @@ import re
 from typing import Any, Final
 
 from loopstream.events import CallFingerprint, OutcomeFingerprint, ToolCall, ToolOutcome
+from loopstream.events.text import short_name
+from loopstream.events.tool import ExtendedCall, ExtendedOutcome
 from loopstream.fingerprint.calls import CallPrint, fingerprint_call, is_poll
 from loopstream.fingerprint.canonical import MISSING
 from loopstream.fingerprint.digests import call_digests, outcome_digests
+from loopstream.fingerprint.extended.calls import Mark, extended_call, mark_of, oversize_call
+from loopstream.fingerprint.extended.outcomes import outcome_of, oversize_outcome
 from loopstream.fingerprint.outcomes import fingerprint_outcome, result_text
-from loopstream.fingerprint.profiles import DOCUMENTED
+from loopstream.fingerprint.profiles import DOCUMENTED, EXTENDED
 from loopstream.wire.limits import MAX_RAW_BYTES, MAX_RAW_DEPTH
 
 # Longer integers overflow a double anyway, and Python refuses to read them in base ten.
@@ -45,12 +49,15 @@ def fingerprint_raw_call(
         RawValueError: the arguments are not JSON.
     """
     args = parse_raw("args", event.args, key)
-    digests = call_digests(_call_print(event.tool, args, key))
-    fp = (
-        CallFingerprint(key_id=key_id, documented=digests)
-        if profile == DOCUMENTED
-        else CallFingerprint(key_id=key_id, reference=digests)
-    )
+    if profile == EXTENDED:
+        fp = CallFingerprint(key_id=key_id, extended=_extended_call(event.tool, args, key))
+    else:
+        digests = call_digests(_call_print(event.tool, args, key))
+        fp = (
+            CallFingerprint(key_id=key_id, documented=digests)
+            if profile == DOCUMENTED
+            else CallFingerprint(key_id=key_id, reference=digests)
+        )
     oversize = event.oversize or isinstance(args, Oversize)
     return event.model_copy(update={"fp": fp, "oversize": oversize})
 
@@ -66,6 +73,11 @@ def fingerprint_raw_outcome(
     args = parse_raw("args", event.args, key)
     result = parse_raw("result", event.result, key)
     error = parse_raw("error", event.error, key)
+    oversize = event.oversize or any(isinstance(raw, Oversize) for raw in (args, result, error))
+    if profile == EXTENDED:
+        extended = _extended_outcome(event.tool, args, result, error, key)
+        fp = OutcomeFingerprint(key_id=key_id, extended=extended)
+        return event.model_copy(update={"fp": fp, "oversize": oversize})
     huge = error if isinstance(error, Oversize) else result
     if isinstance(huge, Oversize) and (error is MISSING or huge is error):
         seen = fingerprint_outcome(event.tool, MISSING, result=None, profile=profile, key=key)
@@ -81,7 +93,6 @@ def fingerprint_raw_outcome(
         if profile == DOCUMENTED
         else OutcomeFingerprint(key_id=key_id, reference=digests)
     )
-    oversize = event.oversize or any(isinstance(raw, Oversize) for raw in (args, result, error))
     return event.model_copy(update={"fp": fp, "oversize": oversize})
 
 
@@ -108,6 +119,28 @@ def _call_print(tool: str, args: object, key: bytes | None) -> CallPrint:
     if isinstance(args, Oversize):
         return CallPrint(args.digest, is_poll(tool, None))
     return fingerprint_call(tool, args, key)
+
+
+def _extended_call(tool: str, args: object, key: bytes | None) -> ExtendedCall:
+    if isinstance(args, Oversize):
+        return oversize_call(tool, args.digest, None)
+    return extended_call(tool, args, key)
+
+
+def _extended_outcome(
+    tool: str, args: object, result: object, error: object, key: bytes | None
+) -> ExtendedOutcome:
+    if isinstance(args, Oversize):
+        mark = Mark(args.digest, None, sends=False)
+    else:
+        mark = mark_of(tool, args, key)
+    counted = result if error is MISSING else error
+    if isinstance(counted, Oversize):
+        return oversize_outcome(mark, counted.digest, failed=counted is error)
+    made = outcome_of(mark, result=_known(result), error=error, key=key)
+    if made.unknown_tool is None:
+        return made
+    return made.model_copy(update={"unknown_tool": short_name(made.unknown_tool)})
 
 
 def _known(args: object) -> object:

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from loopstream.detect.limits import Limits
 from loopstream.policy.deployment import Profile
-from loopstream.policy.settings import merge, refuse, resolve, resolve_reference
+from loopstream.policy.extended_settings import resolve_for
+from loopstream.policy.settings import merge, refuse
 
 EVERYONE: Final = "*"
 # Agents come and go: what was resolved for them is only a cache.
@@ -23,7 +24,7 @@ class SettingsInForce:
     """
 
     def __init__(self, profile: Profile, blocks: dict[str, str] | None = None) -> None:
-        self._resolve = resolve if profile == "documented" else resolve_reference
+        self._profile = profile
         self.blocks: dict[str, str] = dict(blocks or {})
         self._resolved: dict[str | None, Limits] = {}
 
@@ -34,7 +35,7 @@ class SettingsInForce:
             if len(self._resolved) >= _MAX_RESOLVED:
                 self._resolved.clear()
             own = self._block(agent) if agent is not None and agent != EVERYONE else None
-            limits = self._resolve(merge(self._block(EVERYONE), own))
+            limits = resolve_for(self._profile, merge(self._block(EVERYONE), own))
             self._resolved[agent] = limits
         return limits
 

@@ -18,6 +18,7 @@ from loopstream.policy.settings import (
     CRITICAL,
     DEFAULT_WINDOW,
     ENABLED,
+    EXTENDED,
     GUARD,
     HISTORY,
     KEYS,
@@ -76,7 +77,8 @@ def _unknown_keys(block: Block) -> Iterator[Note]:
 
 def _named_keys(block: Block) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     for key in block:
-        yield key, key, KEYS
+        if key != EXTENDED:  # has a profile of its own, and is refused if anything is wrong
+            yield key, key, KEYS
     for section, allowed in SECTIONS.items():
         for name in as_section(block, section):
             yield f"{section}.{name}", name, allowed

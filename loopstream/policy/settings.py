@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeGuard
 
 from loopstream.detect.limits import Limits
+from loopstream.policy.extended_part import issues
 
 HISTORY: Final = "historySize"
 WARNING: Final = "warningThreshold"
@@ -137,6 +138,8 @@ def refuse(block: object) -> str | None:
         return f"{HISTORY} is above {MAX_HISTORY}: a run's record would not fit"
     if (whole(as_section(given, GUARD).get(WINDOW)) or 0) > MAX_WINDOW:
         return f"{GUARD}.{WINDOW} is above {MAX_WINDOW}: a run's record would not fit"
+    if EXTENDED in given:
+        return next(issues(given[EXTENDED]), None)
     return None
 
 

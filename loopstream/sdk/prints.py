@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from loopstream.events.text import short_name
+from loopstream.events.tool import ExtendedCall
 from loopstream.fingerprint.calls import is_poll
 from loopstream.fingerprint.canonical import MISSING, digest
+from loopstream.fingerprint.extended.calls import Mark, extended_call, oversize_call
+from loopstream.fingerprint.extended.outcomes import outcome_of, oversize_outcome
 from loopstream.fingerprint.outcomes import (
     OutcomeKind,
     OutcomePrint,
@@ -15,12 +18,12 @@ from loopstream.fingerprint.outcomes import (
     parse_result,
     result_text,
 )
-from loopstream.fingerprint.profiles import DOCUMENTED, REFERENCE
+from loopstream.fingerprint.profiles import DOCUMENTED, EXTENDED, REFERENCE
 from loopstream.sdk.values import NOTHING, Json
 
 Fields = dict[str, Any]
 
-_FIELD: Final = {DOCUMENTED: "documented", REFERENCE: "reference"}
+_FIELD: Final = {DOCUMENTED: "documented", REFERENCE: "reference", EXTENDED: EXTENDED}
 PROFILES: Final = tuple(_FIELD)
 _SENT_KINDS: Final = (OutcomeKind.TERMINAL_EXEC_FAILURE, OutcomeKind.VETO)
 
@@ -37,6 +40,10 @@ class Asked(NamedTuple):
     args: bytes
     poll: bool
     seen: object
+    mark: Mark | None = None
+    """Profile ``extended`` only."""
+    signed: bytes = b""
+    """What the call's signature is made of: for profile ``extended`` the masked arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +62,25 @@ class Printer:
 
     def call(self, tool: str, args: Json) -> tuple[Asked, Fields]:
         """A call's fingerprint and its ``fp``."""
-        asked = Asked(digest(args.data, self.key), is_poll(tool, args.value), _seen(args.value))
+        exact = digest(args.data, self.key)
+        asked = Asked(exact, is_poll(tool, args.value), _seen(args.value), signed=exact)
         digests: Fields = {"args": asked.args}
         if asked.poll:
             digests["poll"] = True
-        return asked, self._block(dict.fromkeys(self.profiles, digests))
+        by_profile = dict.fromkeys(self.profiles, digests)
+        if EXTENDED in self.profiles:
+            made = self._extended_call(tool, args, exact)
+            by_profile[EXTENDED] = made.model_dump(exclude_defaults=True)
+            mark = Mark(made.args, made.masked, made.effect == "send")
+            asked = asked._replace(mark=mark)
+            if self.profiles[0] == EXTENDED:
+                asked = asked._replace(signed=made.masked or made.args)
+        return asked, self._block(by_profile)
+
+    def _extended_call(self, tool: str, args: Json, exact: bytes) -> ExtendedCall:
+        if args.oversize:
+            return oversize_call(tool, exact, args.value)
+        return extended_call(tool, args.value, self.key)
 
     def outcome(
         self, tool: str, asked: Asked, result: Json = NOTHING, error: Json = NOTHING
@@ -67,10 +88,24 @@ class Printer:
         """An outcome's ``fp``; an error wins over a result given with it."""
         return self._block(
             {
-                profile: _wire(self._outcome(profile, tool, asked, result, error))
+                profile: self._extended_outcome(asked.mark, result, error)
+                if profile == EXTENDED and asked.mark is not None
+                else _wire(self._outcome(profile, tool, asked, result, error))
                 for profile in self.profiles
             }
         )
+
+    def _extended_outcome(self, mark: Mark, result: Json, error: Json) -> Fields:
+        counted = error if error.given else result
+        if counted.oversize:
+            value = digest(counted.data, self.key)
+            made = oversize_outcome(mark, value, failed=error.given)
+        else:
+            shown = _with_list(result.value)
+            made = outcome_of(mark, result=shown, error=error.value, key=self.key)
+        if made.unknown_tool is not None:
+            made = made.model_copy(update={"unknown_tool": short_name(made.unknown_tool)})
+        return made.model_dump(exclude_defaults=True)
 
     def _outcome(
         self, profile: str, tool: str, asked: Asked, result: Json, error: Json

@@ -46,7 +46,7 @@ class Scribe:
             tool=name,
             call_id=fields.get("call_id"),
             batch=fields.get("batch"),
-            signature=signature(name, asked.args),
+            signature=signature(name, asked.signed),
             asked=asked,
             args=fields.get("args"),
             oversize=given.oversize,

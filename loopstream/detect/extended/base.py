@@ -92,6 +92,15 @@ class Params:
         levels = {name: round(getattr(self, name) * patience) for name in LEVELS}
         return replace(self, **levels)
 
+    def ordered(self) -> Self:
+        """The same with each level above the one below it."""
+        below, levels = 0, {}
+        for name in LEVELS:
+            value = getattr(self, name)
+            levels[name] = max(value, below + 1) if value else 0
+            below = max(below, levels[name])
+        return replace(self, **levels)
+
 
 LEVELS: Final = ("warn", "block", "abort")
 

@@ -121,7 +121,7 @@ class ExtendedLimits:
                 if own is not None:
                     mode = own.mode or mode
                     values.update(own.values)
-        params = with_values(detector.defaults, values)
+        params = with_values(detector.defaults, values).ordered()
         return Armed(detector, params if patience == 1 else params.scaled(patience), mode)
 
 

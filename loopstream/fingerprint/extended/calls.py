@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from loopstream.events.tool import ExtendedCall
 from loopstream.fingerprint.calls import is_poll
@@ -40,9 +40,18 @@ def extended_call(tool: str, args: object, key: bytes | None = None) -> Extended
     )
 
 
-def signature_digests(args: object, key: bytes | None) -> tuple[bytes, bytes | None]:
-    """The exact digest of a call's arguments and, if that differs, the masked one."""
-    return _digests(args, key)[2:]
+class Mark(NamedTuple):
+    """What an outcome needs to know of its call: the digests, and whether the call sends."""
+
+    args: bytes
+    masked: bytes | None
+    sends: bool
+
+
+def mark_of(tool: str, args: object, key: bytes | None = None) -> Mark:
+    """The mark of a call that was not fingerprinted here."""
+    given, _, exact, masked = _digests(args, key)
+    return Mark(exact, masked, look_at(tool, given).effect == "send")
 
 
 def _digests(args: object, key: bytes | None) -> tuple[object, object, bytes, bytes | None]:

@@ -8,10 +8,9 @@ from typing import Any, Final
 from loopstream.events.tool import ExtendedOutcome
 from loopstream.fingerprint.canonical import MISSING, canonical_bytes, digest
 from loopstream.fingerprint.errors import error_text
-from loopstream.fingerprint.extended.calls import SHORT, short, signature_digests
-from loopstream.fingerprint.extended.effects import look_at
+from loopstream.fingerprint.extended.calls import SHORT, Mark, mark_of, short
 from loopstream.fingerprint.extended.failures import Failure, failure_of_result, failure_of_text
-from loopstream.fingerprint.extended.normal import decoded, delivered, masked_result
+from loopstream.fingerprint.extended.normal import delivered, masked_result
 from loopstream.fingerprint.results import is_loop_veto, read_result
 
 _ACKNOWLEDGED: Final = re.compile(
@@ -38,8 +37,14 @@ def extended_outcome(
     Raises:
         TypeError: a value has no JSON form.
     """
-    exact, masked = signature_digests(args, key)
-    base: dict[str, Any] = {"args": exact, "masked": masked}
+    return outcome_of(mark_of(tool, args, key), result=result, error=error, key=key)
+
+
+def outcome_of(
+    call: Mark, *, result: object = MISSING, error: object = MISSING, key: bytes | None = None
+) -> ExtendedOutcome:
+    """As `extended_outcome`, of a call whose mark is known."""
+    base: dict[str, Any] = {"args": call.args, "masked": call.masked}
     if error is not MISSING:
         text = error_text(error, canonical_bytes)
         return _made(base, {"error": masked_result(text)}, failure_of_text(text), key)
@@ -47,24 +52,21 @@ def extended_outcome(
         return ExtendedOutcome.model_construct(**base)
     if isinstance(result, dict) and is_loop_veto(read_result(result).details):
         return ExtendedOutcome.model_construct(**base, refused="veto")
-    sent = look_at(tool, decoded(args)).effect == "send"
-    value = masked_result(delivered(result) if sent else result)
+    value = masked_result(delivered(result) if call.sends else result)
     unchanged = isinstance(result, dict) and read_result(result).details.get("changed") is False
     if unchanged:
         base["unchanged"] = True
     return _made(base, value, failure_of_result(result), key)
 
 
-def oversize_outcome(call: dict[str, Any], value_digest: bytes, *, failed: bool) -> ExtendedOutcome:
-    """A value over the bounds is known by the digest of its bytes alone.
-
-    Args:
-        call: ``args`` and ``masked`` of the call.
-    """
+def oversize_outcome(call: Mark, value_digest: bytes, *, failed: bool) -> ExtendedOutcome:
+    """A value over the bounds is known by the digest of its bytes alone."""
     kind: dict[str, Any] = (
         {"failure": "other", "failure_class": value_digest[:SHORT]} if failed else {}
     )
-    return ExtendedOutcome.model_construct(**call, result=value_digest[:SHORT], size=20, **kind)
+    return ExtendedOutcome.model_construct(
+        args=call.args, masked=call.masked, result=value_digest[:SHORT], size=20, **kind
+    )
 
 
 def _made(
