@@ -14,6 +14,7 @@ from loopstream.cli import (
     config_show,
     conformance,
     describe,
+    detectors,
     diff,
     doctor,
     explain,
@@ -24,6 +25,7 @@ from loopstream.cli import (
     report,
     runs_list,
     runs_show,
+    scenarios,
     schemas,
     sql,
     tail_events,
@@ -119,4 +121,6 @@ app.command("tail", rich_help_panel=FORENSICS)(piped(tail_events.tail))
 app.command("doctor", rich_help_panel=CHECK)(doctor.doctor)
 app.command("describe", rich_help_panel=CHECK)(describe.describe)
 app.command("conformance", rich_help_panel=CHECK)(conformance.conformance)
+app.command("scenarios", rich_help_panel=CHECK)(scenarios.scenarios)
+app.command("detectors", rich_help_panel=SETTINGS)(detectors.detectors)
 app.command("schemas", rich_help_panel=CHECK)(schemas.schemas)
