@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -33,6 +34,10 @@ def up(
         typer.Option("--detectors", help="Detector settings to push first (JSON or JSON5)."),
     ] = None,
     workers: Annotated[int, typer.Option("--workers", min=1, max=16, help="Processes.")] = 1,
+    web: Annotated[bool, typer.Option("--web/--no-web", help="Serve the dashboard too.")] = True,
+    stay: Annotated[
+        bool, typer.Option("--stay", help="With --demo: go on after it, until Ctrl-C.")
+    ] = False,
     data_dir: Annotated[
         Path | None,
         typer.Option("--data-dir", help="Keeps the embedded broker's topics between runs."),
@@ -42,13 +47,14 @@ def up(
     config: ConfigFile = None,
     values: SetValues = None,
 ) -> None:
-    """Start a broker, the topics and the workers, without Docker; with --demo also a fleet.
+    """Start broker, topics, workers and dashboard, without Docker; with --demo also a fleet.
 
     With --bootstrap, LOOPSTREAM_BOOTSTRAP or a loopstream.toml that names brokers, no broker is
     started and those are used.
 
     ```console
     $ loopstream up --demo
+    $ loopstream up --demo --stay
     $ loopstream up --detectors agents.json --data-dir ~/.loopstream/kafka
     ```
 
@@ -57,14 +63,22 @@ def up(
     no healthy one was; else 1.
     """
     loaded = load_settings(bootstrap, prefix, config, values)
+    from loopstream.cli.dashboard import dashboard
+    from loopstream.cli.workers import Workers
+
     with ExitStack() as stack:
         settings = stack.enter_context(_cluster(loaded, data_dir, demo))
         with tempfile.TemporaryDirectory(prefix="loopstream-") as scratch:
             _prepare(settings, detectors, Path(scratch), demo=demo)
-        running = _workers(settings, workers, config, values)
+        arguments = _arguments(settings, config, values)
+        running = Workers(workers, arguments)
         stack.enter_context(running)
+        if web:
+            stack.enter_context(dashboard(settings, arguments))
         _await(settings, running)
-        code = _demo(settings) if demo else _serve(settings, running)
+        code = _demo(settings) if demo else 0
+        if stay or not demo:
+            _serve(settings, running)
     if code:
         raise typer.Exit(code)
 
@@ -110,17 +124,14 @@ def _prepare(settings: Settings, detectors: Path | None, scratch: Path, *, demo:
             say(f"settings: {change.what} {change.key}: {change.detail}")
 
 
-def _workers(
-    settings: Settings, count: int, config: Path | None, values: list[str] | None
-) -> Workers:
-    from loopstream.cli.workers import Workers
-
+def _arguments(settings: Settings, config: Path | None, values: list[str] | None) -> list[str]:
+    """Of the verbs that run as processes of their own."""
     arguments = ["--bootstrap", settings.bootstrap, "--prefix", settings.prefix]
     if config is not None:
         arguments += ["--config", str(config)]
     for value in values or ():
         arguments += ["--set", value]
-    return Workers(count, arguments)
+    return arguments
 
 
 def _await(settings: Settings, running: Workers) -> None:
@@ -139,7 +150,9 @@ def _demo(settings: Settings) -> int:
 
     from loopstream.demo.stage import perform
 
-    outcome = perform(settings.connection, settings.prefix, Console())
+    # Off a terminal a table is as wide as its content: nothing is cut for a reader that scrolls.
+    console = Console(width=None if sys.stdout.isatty() else 10_000)
+    outcome = perform(settings.connection, settings.prefix, console)
     audited = _audit(settings)
     print_line(audited.closing_line())
     print_line(outcome.closing_line())
@@ -156,7 +169,7 @@ def _audit(settings: Settings) -> Audit:
         return audit(job, verdict_topic(settings), folder, patience_s=_AUDIT_S)
 
 
-def _serve(settings: Settings, running: Workers) -> int:
+def _serve(settings: Settings, running: Workers) -> None:
     """Until Ctrl-C or SIGTERM."""
     import signal
     import threading
@@ -168,4 +181,3 @@ def _serve(settings: Settings, running: Workers) -> int:
     say(f"ready: prefix {settings.prefix}; stop with Ctrl-C")
     while not stop.wait(1.0):
         running.look_after()
-    return 0
