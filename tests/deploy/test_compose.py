@@ -10,7 +10,7 @@ from compose_spec import PyCompose
 from loopstream.broker.lockfile import read_lock
 from loopstream.config import load
 
-OURS = ("topics", "worker-1", "worker-2")
+OURS = ("topics", "worker-1", "worker-2", "dashboard")
 
 
 def test_it_follows_the_compose_specification(compose: dict[str, Any]) -> None:
@@ -54,7 +54,7 @@ def test_our_containers_can_change_nothing_of_themselves(compose: dict[str, Any]
 
 
 def test_workers_are_started_again_and_keep_their_names(compose: dict[str, Any]) -> None:
-    workers = [compose["services"][name] for name in OURS if name != "topics"]
+    workers = [compose["services"][name] for name in OURS if name.startswith("worker")]
     assert {worker["restart"] for worker in workers} == {"unless-stopped"}
     ids = {worker["environment"]["LOOPSTREAM_WORKER__INSTANCE_ID"] for worker in workers}
     assert len(ids) == len(workers)
@@ -69,7 +69,9 @@ def test_the_environment_is_settings_that_exist(
         monkeypatch.setenv(key, value)
     settings = load().settings
     assert settings.bootstrap == "kafka:9092"
-    if name != "topics":
+    if name == "dashboard":
+        assert (settings.web.host, settings.web.port) == ("0.0.0.0", 8400)
+    elif name != "topics":
         assert (settings.worker.metrics_host, settings.worker.metrics_port) == ("0.0.0.0", 9464)
 
 

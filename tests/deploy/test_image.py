@@ -84,7 +84,7 @@ def test_its_installation_replayed(
         [loopstream, "--version"], capture_output=True, text=True, check=True, cwd=tmp_path
     )
     assert said.stdout.strip() == f"loopstream {__version__}"
-    needs = "import faust, prometheus_client, opentelemetry.sdk, loopstream.runtime.app"
+    needs = "import faust, opentelemetry.sdk, loopstream.runtime.app, loopstream.web.app"
     subprocess.run([str(target / "bin/python"), "-c", needs], check=True, cwd=tmp_path)
 
 
