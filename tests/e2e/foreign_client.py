@@ -40,7 +40,13 @@ class ForeignRun:
         self.abort: dict[str, Any] | None = None
         self.answers: dict[str, dict[str, Any]] = {}
         self._topic = f"{prefix}.events"
-        self._envelope = {"v": 1, "run": run, "agent": agent, "runner": "foreign", "epoch": epoch}
+        self._envelope: dict[str, Any] = {
+            "v": 1,
+            "run": run,
+            "agent": agent,
+            "runner": "foreign",
+            "epoch": epoch,
+        }
         self._seq = 0
         self._digests = digests
         self._seen: set[str] = set()

@@ -121,7 +121,9 @@ class Ear:
 
     def _reached(self, ends: dict[int, int]) -> bool:
         self.listen(0.02)
-        return all((self._client.position(tp) or 0) >= ends[tp.partition] for tp in self._partitions)
+        return all(
+            (self._client.position(tp) or 0) >= ends[tp.partition] for tp in self._partitions
+        )
 
 
 class House:

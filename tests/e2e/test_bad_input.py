@@ -289,11 +289,9 @@ def test_the_sdk_tells_oversize_arguments_by_their_digest(house: House) -> None:
 def test_repeated_events_count_once(house: House) -> None:
     by_number, by_id = name(), name()
     for number in range(6):
-        for run, naming in ((by_number, "seq"), (by_id, "id")):
-            events = pair(run, number)
-            for at, event in enumerate(events):
-                which = 2 * number + at + 1
-                event |= {"seq": which, "epoch": 1} if naming == "seq" else {"id": str(which)}
+        for run, named in ((by_number, numbered), (by_id, identified)):
+            call, outcome = pair(run, number)
+            events = [call | named(2 * number + 1), outcome | named(2 * number + 2)]
             house.send_json(*events, *events)
     # An older epoch is over, and numbers that went by do not come back.
     house.send_json(*pairs(by_number, 6, epoch=0, seq=99), *pairs(by_number, 6, epoch=1, seq=3))
@@ -301,6 +299,14 @@ def test_repeated_events_count_once(house: House) -> None:
     assert actions(house.verdicts(by_number)) == BLOCKED
     assert actions(house.verdicts(by_id)) == BLOCKED
     assert house.summaries()[by_number]["outcomes"] == house.summaries()[by_id]["outcomes"] == 6
+
+
+def numbered(number: int) -> Fields:
+    return {"epoch": 1, "seq": number}
+
+
+def identified(number: int) -> Fields:
+    return {"id": str(number)}
 
 
 def test_a_gap_is_noted_and_costs_nothing_else(house: House) -> None:

@@ -105,8 +105,12 @@ def test_raw_values_and_digests_of_them_are_the_same_call(house: House) -> None:
     with foreign(house, run_id, epoch=2, digests=True) as run:
         loop(run, 3)
         loop(run, 3, tool="send", error="no such file")
-        hears(run, "refused_by")
-        wait_for("both are blocked", lambda: run.listen() or len(run.refused_by) == 2)
+
+        def both() -> bool:
+            run.listen()
+            return len(run.refused_by) == 2
+
+        wait_for("both are blocked", both)
     house.settle()
     assert house.dead_letters() == []
 

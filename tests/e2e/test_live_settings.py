@@ -69,7 +69,7 @@ BAD = {
 
 
 def test_a_bad_block_is_refused_and_the_old_one_kept(house: House) -> None:
-    put(house, **dict.fromkeys(BAD, {"warningThreshold": 2, "criticalThreshold": 5}))
+    put(house, **{agent: {"warningThreshold": 2, "criticalThreshold": 5} for agent in BAD})
     offsets = {agent: house.write_config(agent, bad) for agent, bad in BAD.items()}
     house.await_settings(max(offsets.values()))
     runs = {agent: stuck(house, agent, 5) for agent in BAD}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +82,7 @@ def last_two(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
     A call such as ``finish`` ends its run: nothing comes of it, and it is never made again.
     """
-    pairs = zip(events, events[1:], strict=False)
-    whole = [pair for pair in pairs if [event["op"] for event in pair] == ["call", "outcome"]]
+    whole = [pair for pair in pairwise(events) if [e["op"] for e in pair] == ["call", "outcome"]]
     return [event for pair in whole[-2:] for event in pair]
 
 

@@ -6,9 +6,10 @@ import json
 
 import pytest
 
+from loopstream.cli import run as command
 from loopstream.sdk import Allow, AsyncRunner, Block, RunAborted, Warn
 from loopstream.wire.routing import scope_key
-from tests.e2e.house import House, actions
+from tests.e2e.house import Fields, House, actions
 from tests.e2e.play import DONE, LS, hears, name, sent, turn, turns
 
 pytestmark = pytest.mark.kafka
@@ -135,10 +136,16 @@ def test_runs_of_a_session_do_not_disturb_each_other(house: House) -> None:
 
 def test_all_blank_run_ids_are_the_one_nameless_run_of_the_session(house: House) -> None:
     session = name()
-    spellings = [{}, {"run": None}, {"run": ""}, {"run": " \t\ufeff"}]
+    spellings: list[Fields] = [{}, {"run": None}, {"run": ""}, {"run": " \t\ufeff"}]
     for number in range(20):
-        event = {"v": 1, "time": number, "session": session, "agent": "coder", "tool": "exec"}
-        event |= spellings[number % 4] | {"args": json.dumps(LS)}
+        event: Fields = {
+            "v": 1,
+            "time": number,
+            "session": session,
+            "agent": "coder",
+            "tool": "exec",
+        }
+        event |= {"args": json.dumps(LS), **spellings[number % 4]}
         house.send_json(
             event | {"type": "tool_call"},
             event | {"type": "tool_outcome", "result": json.dumps(DONE)},
@@ -260,15 +267,17 @@ def test_digests_under_a_key_are_as_good_as_plain_ones(house: House) -> None:
 
 async def test_the_asyncio_runner_obeys_as_well(house: House) -> None:
     run_id = name()
-    async with AsyncRunner(house.bootstrap, agent="hasty", prefix=house.prefix) as runner:
-        async with runner.run(run_id) as run:
-            heard = []
-            for _ in range(7):
-                decision = await run.before_call("exec", LS, wait=30)
-                heard.append(type(decision))
-                if decision.allowed:
-                    await run.after_call(decision, result=DONE)
-            assert heard == [Allow, Allow, Allow, Warn, Allow, Allow, Block]
+    async with (
+        AsyncRunner(house.bootstrap, agent="hasty", prefix=house.prefix) as runner,
+        runner.run(run_id) as run,
+    ):
+        heard = []
+        for _ in range(7):
+            decision = await run.before_call("exec", LS, wait=30)
+            heard.append(type(decision))
+            if decision.allowed:
+                await run.after_call(decision, result=DONE)
+    assert heard == [Allow, Allow, Allow, Warn, Allow, Allow, Block]
 
 
 # -- the record -------------------------------------------------------------------------------
@@ -277,8 +286,6 @@ async def test_the_asyncio_runner_obeys_as_well(house: House) -> None:
 def test_runs_show_tells_why_a_run_was_stopped(
     house: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from loopstream.cli import run as command
-
     run_id = name()
     with house.runner("hasty") as runner:
         run = runner.run(run_id)

@@ -93,9 +93,7 @@ def assert_told(ended: dict[str, Ended], code: int, *parts: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["nobody", "silent"])
-def test_kafka_is_unreachable(
-    address: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
+def test_kafka_is_unreachable(address: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     where: str = request.getfixturevalue(address)
     ended = run_all(tmp_path, "--bootstrap", where)
     assert_told(ended, EXIT_KAFKA, where, "LOOPSTREAM_BOOTSTRAP")
