@@ -16,6 +16,7 @@ from loopstream.policy.deployment import Deployment
 from loopstream.runtime import app as runtime
 from loopstream.runtime.settings import WorkerSettings
 from loopstream.wire.connection import Connection
+from tests.faults import hooks
 from tests.faults.chain import ChainFold, marker_key, row_position
 
 
@@ -24,6 +25,13 @@ def main() -> int:
     ChainFold.padding = given.pop("padding", 0)
     ChainFold.every = given.pop("every", 10)
     stats = Path(given.pop("stats"))
+    die = given.pop("die", None)
+    if (limit := given.pop("file_size", None)) is not None:
+        hooks.limit_file_size(limit)
+    if (skew := given.pop("clock_skew_s", None)) is not None:
+        hooks.skew_clock(skew)
+    if (other := given.pop("producer_bootstrap", None)) is not None:
+        hooks.produce_by(other)
     if "datadir" in given:
         given["datadir"] = Path(given["datadir"])
     settings = WorkerSettings(
@@ -35,6 +43,8 @@ def main() -> int:
 
     def create_and_watch(*args: Any) -> runtime.WorkerApp:
         app = create(*args)
+        if die is not None:
+            hooks.die_at(app, *die)
         threading.Thread(target=report, args=(app, stats, started), daemon=True).start()
         return app
 

@@ -23,6 +23,7 @@ from typing import Any
 
 import msgpack
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.errors import KafkaError
 
 from loopstream.policy.deployment import Deployment
 from loopstream.runtime.admin import ensure_topics
@@ -268,6 +269,24 @@ class Cluster:
             except AssertionError as error:
                 text = "\n".join(map(str, self.workers))
                 raise AssertionError(f"{error}; lag {lag()}\n{text}") from None
+
+    def lag(self) -> int:
+        """Records that the group has not committed yet; -1: the broker does not answer."""
+        try:
+            return self._lag()
+        except KafkaError:
+            return -1
+
+    def _lag(self) -> int:
+        group = f"{self.prefix}.worker"
+        tps = [TopicPartition(self.topics.events, number) for number in range(self.partitions)]
+        with contextlib.closing(
+            KafkaConsumer(
+                bootstrap_servers=self.bootstrap, group_id=group, enable_auto_commit=False
+            )
+        ) as consumer:
+            ends = consumer.end_offsets(tps)
+            return sum(ends[tp] - (consumer.committed(tp) or 0) for tp in tps)
 
     def committed(self) -> int:
         """Sum of committed offsets."""
