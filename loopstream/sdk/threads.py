@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -109,6 +109,8 @@ class Sender(Worker):
             while not self.stopping.is_set():
                 self._send(out)
                 outbox.wait(_IDLE_S)
+        except Refused:
+            return  # the connection is well, only the producer is spent
         finally:
             out.close(self.CLOSE_S)
 
@@ -129,7 +131,10 @@ class Sender(Worker):
             hub.outbox.done(frame)
             hub.counters.add("frames_sent")
             hub.counters.add("events_sent", frame.events)
-        elif isinstance(error, Refused):
+        elif isinstance(error, Refused) and self._broken is None:
+            # An idempotent producer that had a record refused refuses all that follow: those are
+            # sent again by the next one.
+            self._broken = error
             hub.counters.add("events_dropped", hub.outbox.drop(frame))
             hub.complaints.say("refused", "Kafka refused a frame: %s. It is dropped.", error)
         else:
@@ -156,8 +161,12 @@ class Reader(Worker):
         self._clock = clock
         # Where to read on, by partition. It outlives sessions.
         self._positions: dict[int, int] = {}
-        self._heard_at = 0.0
+        self._checked_at = 0.0
         self._missed = 0
+        # Partitions that had unread records at the last heartbeat, and where we were in them.
+        self._behind: dict[int, int] = {}
+        # The same where connecting anew did not help: there is nothing to be read, after all.
+        self._excused: dict[int, int] = {}
 
     def down(self) -> None:
         """See `Worker`."""
@@ -166,7 +175,7 @@ class Reader(Worker):
     def session(self) -> None:
         """See `Worker`."""
         consumer = self._connect()
-        self._missed = 0
+        self._behind = {}
         try:
             self._alive()
             consumer.assign(self._positions)
@@ -197,26 +206,38 @@ class Reader(Worker):
         for record in records:
             self._positions[record.partition] = record.offset + 1
             self.hub.deliver(record)
-        if records:
-            self._alive()
-        elif self._clock() - self._heard_at > _HEARTBEAT_S:
+        if self._clock() - self._checked_at > _HEARTBEAT_S:
             self._heartbeat(consumer)
 
     def _heartbeat(self, consumer: In) -> None:
-        """Ask for something: a consumer says nothing when its broker is gone."""
+        """Ask how far the partitions go: a consumer says nothing when its broker is gone."""
         try:
-            consumer.ends(self._positions)
+            ends = consumer.ends(self._positions)
         except Exception as error:
             self.lost(error)
-            self._heard_at = self._clock()
+            self._checked_at = self._clock()
             self._missed += 1
             if self._missed >= _MISSED:
                 raise
         else:
             self._alive()
+            self._notice_deafness(ends)
+
+    def _notice_deafness(self, ends: Mapping[int, int]) -> None:
+        """Raise if a partition has had unread records since the last heartbeat, and still has."""
+        behind = {at: offset for at, offset in self._positions.items() if ends[at] > offset}
+        stuck = {
+            at: offset
+            for at, offset in behind.items()
+            if self._behind.get(at) == offset and self._excused.get(at) != offset
+        }
+        self._behind = behind
+        if stuck:
+            self._excused |= stuck
+            raise ConnectionError(f"no verdicts arrive from partitions {sorted(stuck)}")
 
     def _alive(self) -> None:
         self.up()
-        self._heard_at = self._clock()
+        self._checked_at = self._clock()
         self._missed = 0
         self.hub.link.reading = True

@@ -5,18 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgpack
 import pytest
+from kafka.admin import ConfigResource, KafkaAdminClient
 from kafka.errors import MessageSizeTooLargeError
 
 from loopstream.events import DeadLetter, RejectCode
 from loopstream.sdk import Block
-from loopstream.wire.codec import JSON_TYPE, pack_frame
+from loopstream.wire.codec import JSON_TYPE, decode_record, pack_frame
 from loopstream.wire.routing import partition_of
-from tests.e2e.house import PARTITIONS, Fields, House, actions
-from tests.e2e.play import hears, name, turn
+from tests.e2e.house import PARTITIONS, Fields, House, actions, wait_for
+from tests.e2e.play import hears, name, sent, turn, turns
 
 pytestmark = pytest.mark.kafka
 
@@ -251,6 +253,44 @@ def test_a_bad_single_event_is_no_frame(house: House) -> None:
 def test_the_broker_refuses_what_is_far_too_big(house: House) -> None:
     with pytest.raises(MessageSizeTooLargeError):
         house.send(b"x" * 2_000_000, 0)
+
+
+def test_the_sdk_goes_on_after_a_refused_frame(bootstrap: str, prefix: str, tmp_path: Path) -> None:
+    """Brokers may be set up with another bound than ours."""
+    small, run_id = House(bootstrap, prefix, tmp_path), name()
+    try:
+        lower_bound(small, 5_000)
+        with small.runner(capture="full", redact=None) as runner, runner.run(run_id) as run:
+            turn(run, "write", {"text": "short"}, result="ok")
+            sent(runner)
+            run.before_call("write", {"text": "z" * 200_000})
+            wait_for("it is refused", lambda: runner.counters["events_dropped"] == 1)
+            turns(run, 3)
+            sent(runner)
+            assert runner.counters["events_dropped"] == 1
+        records = [decode_record(record.value).events for record in small.events()]
+        told = [event.type for events in records for event in events]
+        assert told.count("tool_call") == told.count("tool_outcome") == 4
+        assert told.count("events_lost") == 1
+    finally:
+        small.close()
+
+
+def lower_bound(house: House, size: int) -> None:
+    """Have the broker take smaller records only."""
+    client = KafkaAdminClient(bootstrap_servers=house.bootstrap)
+    settings = {"max.message.bytes": str(size), "message.timestamp.type": "LogAppendTime"}
+    client.alter_configs([ConfigResource("topic", house.topics.events, settings)])
+    client.close()
+
+    def refuses() -> bool:
+        try:
+            house.send(bytes(size), 0)
+        except MessageSizeTooLargeError:
+            return True
+        return False
+
+    wait_for("the bound is in force", refuses)
 
 
 # -- odd, and taken all the same --------------------------------------------------------------
