@@ -320,7 +320,10 @@ def _unrolled(block: dict[str, Any], depth: int) -> Iterator[dict[str, Any]]:
 
 def _filled(value: Any, lap: int, variables: Mapping[str, list[Any]]) -> Any:
     if isinstance(value, dict):
-        return {_filled(k, lap, variables): _filled(v, lap, variables) for k, v in value.items()}
+        return {
+            str(_filled(name, lap, variables)): _filled(inner, lap, variables)
+            for name, inner in value.items()
+        }
     if isinstance(value, list):
         return [_filled(item, lap, variables) for item in value]
     if not isinstance(value, str):

@@ -43,7 +43,8 @@ def scenarios(
     """Play scenarios through the engine: what was wanted, what was given, and by which call.
 
     Prints a row for each scenario and closes with one line of totals (on stderr where the data is
-    JSON). Exit code 1 if fewer came out as wanted than --at-least, 5 if a file can't be read. The form of the files is in docs/reference/scenarios.md.
+    JSON). Exit code 1 if fewer came out as wanted than --at-least, 5 if a file can't be read. The
+    form of the files is in docs/reference/scenarios.md.
 
     ```console
     $ loopstream scenarios --profile extended --at-least 0.9 scenarios.jsonl

@@ -14,7 +14,7 @@ class ThrashParams(Params):
     """Levels count compactions in a row with at most two calls in between."""
 
     warn: int = 3
-    abort: int = 8
+    abort: int = 10
 
 
 class CompactionThrash(Rule):

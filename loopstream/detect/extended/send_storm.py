@@ -51,8 +51,9 @@ class SendStorm(Rule):
         warn = params.warn * params.slow_factor if slow else params.warn
         if warn and thing.near >= warn:
             return Weight(Severity.WARN, thing.near, warn)
-        if params.warn_all and thing.count >= params.warn_all:
-            return Weight(Severity.WARN, thing.count, params.warn_all)
+        warn = params.warn_all * params.slow_factor if slow else params.warn_all
+        if warn and thing.count >= warn:
+            return Weight(Severity.WARN, thing.count, warn)
         return None
 
     def aim(self, book: Book, thing: Recipient) -> Aim:

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from loopstream.fingerprint.extended.keys import role_of
+from loopstream.fingerprint.text import ASCII_NO_CASE
 
 Effect = Literal["read", "change", "send", "wait"]
 
@@ -69,6 +70,12 @@ _RECIPIENT_KEYS: Final = (
 _COMMAND_KEYS: Final = ("command", "cmd", "script")
 _SHELLS: Final = frozenset({"exec", "bash", "shell", "terminal", "sh", "cmd", "powershell"})
 _SHELL_FLAGS: Final = frozenset({"-c", "-lc", "-ic", "-e"})
+
+_CHANGING_METHODS: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_CHANGING_STATEMENT: Final = re.compile(
+    r"\s*(?:insert|update|delete|create|alter|drop|merge|truncate|replace|mutation)\b",
+    ASCII_NO_CASE,
+)
 
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _MCP: Final = re.compile(r"mcp__(.+?)__(.+)|([^_/.]+)(?:__|/|\.)(.+)", re.DOTALL)
@@ -128,9 +135,20 @@ def _effect_of(tool: str, fields: dict[str, Any]) -> Effect | None:
         return "read" if reading else "send"
     if words & _WAITS:
         return "wait"
+    if fields and _asks_for_change(fields):
+        return "change"
     if words & _CHANGES:
         return "change"
     return "read" if words & _READS else None
+
+
+def _asks_for_change(fields: dict[str, Any]) -> bool:
+    """An HTTP method or a statement in the arguments says more than the tool's name."""
+    method = fields.get("method")
+    if isinstance(method, str) and method.upper() in _CHANGING_METHODS:
+        return True
+    statements = (fields.get(key) for key in ("query", "sql", "statement"))
+    return any(isinstance(s, str) and _CHANGING_STATEMENT.match(s) for s in statements)
 
 
 def _named(fields: dict[str, Any], keys: tuple[str, ...]) -> str | None:
@@ -143,7 +161,7 @@ def _named(fields: dict[str, Any], keys: tuple[str, ...]) -> str | None:
 
 def _first_identity(fields: dict[str, Any]) -> str | None:
     for key in sorted(fields):
-        if role_of(key) in ("identity", "place"):
+        if role_of(key) in ("identity", "given_out", "place"):
             value = fields[key]
             if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
                 return str(value).removeprefix("./")

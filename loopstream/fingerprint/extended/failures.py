@@ -80,7 +80,18 @@ _PATTERNS: Final[tuple[tuple[FailureKind, str], ...]] = (
 )
 _KINDS: Final = tuple((kind, re.compile(text, ASCII_NO_CASE)) for kind, text in _PATTERNS)
 _WHOLE: Final = frozenset(
-    {"denied", "rate_limit", "auth", "permission", "connection", "timeout", "server"}
+    {
+        "denied",
+        "rate_limit",
+        "auth",
+        "permission",
+        "connection",
+        "timeout",
+        "server",
+        # Their texts repeat what was asked for.
+        "not_found",
+        "invalid",
+    }
 )
 _HTTP: Final = re.compile(r"\b(?:http|status|code|error)\D{0,3}([45]\d\d)\b", ASCII_NO_CASE)
 _SERVER: Final = re.compile(r"\bserver ['\"]([\w.-]{1,64})['\"]", ASCII_NO_CASE)

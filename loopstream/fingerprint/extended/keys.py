@@ -6,16 +6,19 @@ import re
 from functools import lru_cache
 from typing import Final, Literal
 
-Role = Literal["volatile", "identity", "place", "measure", "plain"]
+Role = Literal["volatile", "given_out", "identity", "place", "measure", "plain"]
 
 # In lower case, without separators.
 _VOLATILE: Final = frozenset({
     "timestamp", "ts", "time", "now", "datetime", "clock",
     "pid", "ppid", "attempt", "attempts", "attemptnumber", "retry", "retries", "retrycount",
     "retryafter", "tries", "nonce", "salt", "cachebuster", "receipt",
-    "requestid", "reqid", "traceid", "spanid", "correlationid", "idempotencykey", "runid",
-    "callid", "toolcallid", "invocationid", "executionid", "messageid", "messageids",
-    "platformmessageid", "platformmessageids", "deliveryid", "eventid", "traceparent",
+    "requestid", "reqid", "traceid", "spanid", "correlationid", "idempotencykey", "traceparent",
+})  # fmt: skip
+# Given out by a result they are new each time; as an argument they say which thing is meant.
+_GIVEN_OUT: Final = frozenset({
+    "runid", "callid", "toolcallid", "invocationid", "executionid", "messageid", "messageids",
+    "platformmessageid", "platformmessageids", "deliveryid", "eventid",
 })  # fmt: skip
 _VOLATILE_ENDS: Final = ("at", "timestamp", "ms", "millis", "seconds")
 _TIMING: Final = ("duration", "elapsed", "latency", "took", "uptime", "walltime", "runtime")
@@ -43,6 +46,8 @@ def role_of(key: str) -> Role:
     flat = _SEPARATORS.sub("", key).lower()
     if flat in _VOLATILE or flat.startswith(_TIMING) or _CAMEL_END.search(key):
         return "volatile"
+    if flat in _GIVEN_OUT:
+        return "given_out"
     if flat in _PLACES:
         return "place"
     if flat in _IDENTITIES or flat.endswith(("id", "uuid", "cursor", "token", "path", "file")):

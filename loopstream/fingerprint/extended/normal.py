@@ -16,6 +16,8 @@ from loopstream.fingerprint.wrapped import zero_nonces
 # A longer text is not looked into for JSON.
 _MAX_EMBEDDED: Final = 65_536
 _MAX_DEPTH: Final = 64
+_VOLATILE: Final = ("volatile",)
+_NEW_EACH_TIME: Final = ("volatile", "given_out")
 _LONG_NUMBER: Final = 100_000
 _SPACE: Final = re.compile(r"\s")
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
@@ -47,7 +49,7 @@ def masked_args(value: object, key: str = "", depth: int = 0) -> object:
         return value if depth >= _MAX_DEPTH else [masked_args(v, key, depth + 1) for v in value]
     if isinstance(value, str):
         return _masked_arg_text(value, key)
-    return _masked_number(value, key) if _is_number(value) else value
+    return _masked_number(value, key, _VOLATILE) if _is_number(value) else value
 
 
 def masked_result(value: object, key: str = "", depth: int = 0) -> object:
@@ -59,13 +61,13 @@ def masked_result(value: object, key: str = "", depth: int = 0) -> object:
     if isinstance(value, list):
         return value if depth >= _MAX_DEPTH else [masked_result(v, key, depth + 1) for v in value]
     if isinstance(value, str):
-        if role_of(key) == "volatile":
+        if role_of(key) in _NEW_EACH_TIME:
             return MASK
         inner = _embedded(value)
         if inner is not MISSING and depth < _MAX_DEPTH:
             return masked_result(inner, key, depth + 1)
         return trim(mask(zero_nonces(value)))
-    return _masked_number(value, key) if _is_number(value) else value
+    return _masked_number(value, key, _NEW_EACH_TIME) if _is_number(value) else value
 
 
 def delivered(result: object) -> object:
@@ -80,7 +82,7 @@ def _masked_arg_text(text: str, key: str) -> object:
     if role == "place":
         return _DOTS.sub("", _BUSTER.sub(rf"\1{MASK}", mask_temporary(text)))
     # A name is one word; longer texts may have anything in them.
-    if (role == "identity" and not _SPACE.search(text)) or _DATE.fullmatch(text):
+    if (role in ("identity", "given_out") and not _SPACE.search(text)) or _DATE.fullmatch(text):
         return mask_temporary(text)
     inner = _embedded(text)
     return mask(text) if inner is MISSING else masked_args(inner, key, 1)
@@ -90,9 +92,9 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _masked_number(value: Any, key: str) -> object:
+def _masked_number(value: Any, key: str, masked: tuple[str, ...]) -> object:
     role = role_of(key)
-    if role == "volatile":
+    if role in masked:
         return MASK
     long = role == "plain" and (value >= _LONG_NUMBER or value <= -_LONG_NUMBER)
     return MASK if long else value
