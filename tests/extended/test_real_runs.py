@@ -12,7 +12,7 @@ from loopstream.scenarios import Player, rising
 from tests.conftest import SHARED
 
 FILE = SHARED / "real" / "runs.jsonl.gz"
-RUNS = [json.loads(line) for line in gzip.open(FILE, "rt")] if FILE.exists() else []
+RUNS = list(map(json.loads, gzip.decompress(FILE.read_bytes()).splitlines()))
 
 
 def test_nothing_is_said_about_real_runs() -> None:

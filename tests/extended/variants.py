@@ -1,3 +1,4 @@
+# ruff: noqa: ARG005, E501 - one line a scenario, and each lap may look at its number
 """Small loops and look-alikes of many kinds, none of them from the shared file."""
 
 from __future__ import annotations

@@ -47,10 +47,10 @@ class Watch:
         asked: set[tuple[str, int, str]] | None = set() if book.alarms else None
         calls, tools, servers, recipients, run = self._limits.rules(tool)
         if record is not None:
-            call = record.call
-            if call.count >= _FLOOR:
+            call, always = record.call, self._limits.outside
+            if always or call.count >= _FLOOR:
                 self._ask(calls, call.signature, call, asked)
-            if call.tool.same >= _FLOOR or call.tool.fails >= _FLOOR:
+            if always or call.tool.same >= _FLOOR or call.tool.fails >= _FLOOR:
                 self._ask(tools, tool, call.tool, asked)
             if call.server is not None and call.server in book.servers:
                 self._ask(servers, f"{call.server:x}", book.servers[call.server], asked)
