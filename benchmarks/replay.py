@@ -119,7 +119,7 @@ def judge(bootstrap: str, folder: Path, workers: int) -> float:
     began = time.monotonic()
     command = [sys.executable, "-m", "loopstream", "worker", "-b", bootstrap, "-p", PREFIX]
     with (folder / "workers.log").open("wb") as out:
-        running = [subprocess.Popen(command, stdout=out, stderr=out) for _ in range(workers)]  # noqa: S603
+        running = [subprocess.Popen(command, stdout=out, stderr=out) for _ in range(workers)]
         client = KafkaConsumer(bootstrap_servers=bootstrap, group_id=f"{PREFIX}.worker")
         parts = [TopicPartition(f"{PREFIX}.events", n) for n in range(PARTITIONS)]
         try:
@@ -144,7 +144,7 @@ def replay(bootstrap: str, out: Path, processes: int) -> tuple[float, int, dict[
     began, cpu = time.monotonic(), sum(os.times()[2:4])
     command = [sys.executable, "-m", "loopstream", "replay", "-b", bootstrap, "-p", PREFIX]
     command += ["--processes", str(processes), "--out", str(out), "-o", "json"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE)  # noqa: S603
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
     watched, peak = psutil.Process(process.pid), 0
     while process.poll() is None:
         try:
@@ -162,7 +162,7 @@ def audit(bootstrap: str, out: Path) -> str:
     """The replay against what the workers published."""
     command = [sys.executable, "-m", "loopstream", "diff", str(out), "recorded", "-b", bootstrap]
     command += ["-p", PREFIX, "-o", "json"]
-    told = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout  # noqa: S603
+    told = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
     found = json.loads(told)
     sides = found["sides"]
     same = found["counts"]["same"]
@@ -175,21 +175,23 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--runs", type=int, default=2_000)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--processes", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--bootstrap")
     given = parser.parse_args()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
         bootstrap = given.bootstrap or stack.enter_context(EmbeddedKafka()).bootstrap
-        measure(bootstrap, folder, given.events, given.runs, given.workers)
+        measure(bootstrap, folder, given)
 
 
-def measure(bootstrap: str, folder: Path, events: int, runs: int, workers: int) -> None:
+def measure(bootstrap: str, folder: Path, given: argparse.Namespace) -> None:
     """Print a line for each figure."""
+    events, runs, workers = given.events, given.runs, given.workers
     ensure_topics(Connection(bootstrap=(bootstrap,)), PREFIX, PARTITIONS, 1)
     settings = folder / "on.json"
     settings.write_text('{"enabled": true}')
     push = [sys.executable, "-m", "loopstream", "config", "push", str(settings)]
-    subprocess.run([*push, "-b", bootstrap, "-p", PREFIX], check=True)  # noqa: S603
+    subprocess.run([*push, "-b", bootstrap, "-p", PREFIX], check=True)
     seconds = generate(bootstrap, events, runs)
     print(f"generated {events:,} events of {runs:,} runs: {events / seconds:,.0f}/s")
     if workers:
@@ -202,18 +204,19 @@ def measure(bootstrap: str, folder: Path, events: int, runs: int, workers: int) 
             seconds = time.monotonic() - began
             rate = f"{events / seconds:,.0f} events/s, {size / seconds / 1e6:,.0f} MB/s"
             print(f"merely read by {len(shares)} processes: {rate}")
-    for processes in (1, 2):
+    for processes in given.processes:
         out = folder / f"{processes}.ndjson"
         seconds, peak, summary = replay(bootstrap, out, processes)
         folded = summary["events"] / summary["seconds"]
+        cpu = summary["cpu"] / events * 1e6
         print(
             f"replayed by {processes} processes: {folded:,.0f} events/s "
-            f"({seconds:.1f} s with start, {summary['cpu'] / events * 1e6:.1f} us of CPU an event), "
+            f"({seconds:.1f} s with start, {cpu:.1f} us of CPU an event), "
             f"peak {peak / 1e6:,.0f} MB, "
             f"{summary['runs']:,} runs, {summary['verdicts']:,} verdicts"
         )
     if workers:
-        print(audit(bootstrap, folder / "2.ndjson"))
+        print(audit(bootstrap, folder / f"{given.processes[-1]}.ndjson"))
 
 
 if __name__ == "__main__":

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -19,7 +20,7 @@ from loopstream.errors import CorruptStateError, DataError, LoopstreamError, Usa
 from loopstream.partition.admission import TenantKey
 from loopstream.policy.deployment import Deployment
 from loopstream.replay.controls import ReplaySources
-from loopstream.replay.lane import Begin, Chosen, Lane, LanePlan, Tally
+from loopstream.replay.lane import LIVE_RUNS, Begin, Chosen, Lane, LanePlan, Tally
 from loopstream.replay.moments import Moment
 from loopstream.replay.opening import find_opening
 from loopstream.replay.records import Log, Source, Window
@@ -239,6 +240,7 @@ def _fold_share(
     job: Job, windows: dict[int, Window], folder: Path, report: Report | None
 ) -> list[Part]:
     with job.source.open() as log, ExitStack() as stack:
+        stack.enter_context(_lazy_collection())
         sources = log.controls()
         if log.pins() is None:
             groups = [{number: window} for number, window in windows.items()]
@@ -253,6 +255,19 @@ def _fold_share(
             _fold(log, {n: lane for n, (lane, _) in lanes.items()}, job, report)
             parts += [_part(number, lane, notes) for number, (lane, notes) in lanes.items()]
         return parts
+
+
+@contextmanager
+def _lazy_collection() -> Iterator[None]:
+    """Let the cycle collector look rarely: a fold makes many objects and next to no garbage."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 def _lane(
@@ -273,7 +288,15 @@ def _lane(
         raise UsageError(message, where=f"{log.name}-{number}")
     note = begun.opening.note
     found = LanePlan(number, log.partitions, window, begun, job.what, job.chosen, job.key)
-    lane = Lane(found, sources, store, folder, durable=job.state is not None, write=job.write)
+    lane = Lane(
+        found,
+        sources,
+        store,
+        folder,
+        durable=job.state is not None,
+        write=job.write,
+        live_runs=LIVE_RUNS,
+    )
     stack.callback(lane.close)
     return lane, [] if note is None or job.what.blocks is not None else [note]
 
