@@ -28,7 +28,7 @@ from loopstream.wire.codec import CONTENT_TYPE, decode_record, pack_frame
 from loopstream.wire.routing import partition_of, scope_key
 from loopstream.wire.verdicts import decode_dead_letter, decode_verdict
 
-PATIENCE_S: Final = 60.0
+PATIENCE_S: Final = 90.0
 STOP_S: Final = 30.0
 PARTITIONS: Final = 3
 
@@ -132,7 +132,8 @@ class House:
     Args:
         folder: for logs and the workers' working directory.
         blocks: detector settings, pushed before the first worker starts; None: no settings.
-        values: process settings of every worker, by key.
+        values: process settings of every worker, by key. Checkpoints are frequent unless they say
+            otherwise: tests wait for commits.
     """
 
     def __init__(
@@ -149,7 +150,7 @@ class House:
         self.folder = folder
         self.topics = Topics(prefix)
         self.workers: list[Process] = []
-        self._values = dict(values or {})
+        self._values = {"worker.checkpoint_interval_s": "0.1"} | dict(values or {})
         self._settings = load(
             {"bootstrap": bootstrap, "prefix": prefix, "partitions": PARTITIONS}
         ).settings

@@ -20,7 +20,7 @@ from loopstream.wire.routing import partition_of
 from tests.e2e.house import PARTITIONS, Fields, House, actions, wait_for
 from tests.e2e.play import hears, name, sent, turn, turns
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 
 BLOCKS = {"enabled": True, "warningThreshold": 3, "criticalThreshold": 6}
 BLOCKED = [("warn", "generic_repeat", 3), ("block", "generic_repeat", 6)]

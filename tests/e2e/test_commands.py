@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,26 @@ from tests.e2e.house import House, Process, actions, environment
 from tests.e2e.play import hears, name, turns
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def demo(
+    bootstrap: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[subprocess.Popen[str]]:
+    """The demo takes its time: it runs beside the module's other test."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "loopstream", "up", "--demo", "--prefix", name()],
+        cwd=tmp_path_factory.mktemp("demo"),
+        env=environment(LOOPSTREAM_BOOTSTRAP=bootstrap),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    yield process
+    if process.poll() is None:
+        process.terminate()
+        process.communicate()
 
 
 def test_faust_worker_starts_and_judges(bootstrap: str, prefix: str, tmp_path: Path) -> None:
@@ -36,20 +57,10 @@ def test_faust_worker_starts_and_judges(bootstrap: str, prefix: str, tmp_path: P
         house.close()
 
 
-def test_the_demo_stops_every_loop_and_no_work(bootstrap: str, prefix: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "loopstream", "up", "--demo", "--prefix", prefix]
-    done = subprocess.run(
-        command,
-        cwd=tmp_path,
-        env=environment(LOOPSTREAM_BOOTSTRAP=bootstrap),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines()[-1] == "looping=5 stopped=5 healthy=4 wrongly_stopped=0"
+def test_the_demo_stops_every_loop_and_no_work(demo: subprocess.Popen[str]) -> None:
+    out, err = demo.communicate(timeout=200)
+    assert demo.returncode == 0, out + err
+    assert out.splitlines()[-1] == "looping=5 stopped=5 healthy=4 wrongly_stopped=0"
     for detector in (
         "generic_repeat",
         "known_poll_no_progress",
@@ -57,5 +68,5 @@ def test_the_demo_stops_every_loop_and_no_work(bootstrap: str, prefix: str, tmp_
         "unknown_tool_repeat",
         "compaction_loop_persisted",
     ):
-        assert detector in done.stdout
-    assert "Traceback" not in done.stdout + done.stderr
+        assert detector in out
+    assert "Traceback" not in out + err

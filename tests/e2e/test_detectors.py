@@ -8,7 +8,7 @@ from loopstream.sdk import Block, Warn
 from tests.e2e.house import House, actions
 from tests.e2e.play import DONE, LS, POLL, RUNNING, hears, name, sent, turn, turns
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 
 BLOCKS = {
     "tools": {"loopDetection": {"enabled": True}},

@@ -16,7 +16,7 @@ from tests.e2e.foreign_client import ForeignRun, RunAbortedError
 from tests.e2e.house import PATIENCE_S, House, open_house, wait_for
 from tests.e2e.play import name
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 
 BLOCKS = {"enabled": True, "warningThreshold": 3, "criticalThreshold": 6}
 ARGS = {"path": "größe.txt", "at": 1}

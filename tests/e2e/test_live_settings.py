@@ -12,7 +12,7 @@ from tests.e2e.house import PARTITIONS, House, actions
 from tests.e2e.oracle import assert_exact
 from tests.e2e.play import LS, hears, name, sent, turn, turns
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 
 BLOCKS = {"enabled": True}
 

@@ -12,7 +12,7 @@ from loopstream.wire.routing import scope_key
 from tests.e2e.house import Fields, House, actions
 from tests.e2e.play import DONE, LS, hears, name, sent, turn, turns
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 
 BLOCKS = {
     "tools": {"loopDetection": {"enabled": True}},

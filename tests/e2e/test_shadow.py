@@ -8,7 +8,7 @@ from loopstream.sdk import Allow
 from tests.e2e.house import House, actions
 from tests.e2e.play import DONE, LS, hears, name, sent, turn, turns
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 
 BLOCKS = {"enabled": True, "warningThreshold": 3, "criticalThreshold": 6}
 VALUES = {"deployment.mode": "shadow"}
