@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from loopstream.cli import run as command
 from loopstream.sdk import Allow, AsyncRunner, Block, RunAborted, Warn
 from loopstream.wire.routing import scope_key
-from tests.e2e.house import Fields, House, actions
+from tests.e2e.house import PATIENCE_S, Fields, House, actions
 from tests.e2e.play import DONE, LS, hears, name, sent, turn, turns
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
@@ -250,6 +251,33 @@ def test_a_run_that_goes_on_without_saying_so_keeps_its_history(house: House) ->
         ("warn", "generic_repeat", 3),
         ("block", "generic_repeat", 6),
     ]
+
+
+def test_a_run_that_had_ended_begins_anew(house: House) -> None:
+    run_id = name()
+    for _ in range(2):
+        with house.runner("hasty") as runner, runner.run(run_id) as run:
+            turns(run, 6)
+            hears(runner, 2)
+            assert isinstance(turn(run, "exec", LS), Block)
+    house.settle()
+    said = [("warn", "generic_repeat", 3), *[("block", "generic_repeat", 6)] * 2]
+    assert actions(house.verdicts(run_id)) == said * 2
+
+
+def test_a_gate_that_nobody_answers_falls_open_unless_told_otherwise(
+    bootstrap: str, prefix: str, tmp_path: Path
+) -> None:
+    idle = House(bootstrap, prefix, tmp_path)
+    try:
+        for fail, decided in (("open", Allow), ("closed", Block)):
+            with idle.runner(wait=0.1, fail=fail) as runner, runner.run(name()) as run:
+                assert runner.wait_ready(PATIENCE_S)
+                decision = run.before_call("exec", LS)
+                assert isinstance(decision, decided)
+                assert runner.counters["gate_timeouts"] == 1
+    finally:
+        idle.close()
 
 
 def test_digests_under_a_key_are_as_good_as_plain_ones(house: House) -> None:
