@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	&& { echo "$$p"; break; }; done)
 PYTEST := $(BIN)/pytest
 
-.PHONY: help install demo test test-fast lint types schemas docs docs-reference format clean
+.PHONY: help install demo test test-fast lint types schemas docs docs-reference bench-detectors format clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ schemas: $(STAMP) ## Write the JSON Schemas and the AsyncAPI document anew
 
 docs: $(STAMP) ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+bench-detectors: $(STAMP) ## Measure the detectors and write docs/quality/report.md
+	$(BIN)/python benchmarks/detectors.py
 
 docs-reference: $(STAMP) ## Write the generated reference pages anew
 	$(BIN)/python -m tools.docs_reference

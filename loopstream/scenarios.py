@@ -137,9 +137,7 @@ class Player:
 
     def play(self, event: Mapping[str, Any]) -> list[Verdict]:
         """One event; returns what the engine says."""
-        self._events += 1
-        self._time += round(float(event.get("dt", 1)) * 1000) if event["op"] == "call" else 0
-        made = self._made(event)
+        made = self.made(event)
         run = str(event.get("run") or "")
         state = self._runs.get(run)
         if state is None:
@@ -149,6 +147,12 @@ class Player:
         said = self._engine.step(state, made, self._limits, at).verdicts
         self.verdicts += [(self.calls, verdict) for verdict in said]
         return said
+
+    def made(self, event: Mapping[str, Any]) -> RunEvent:
+        """The event as it would stand in the log; time moves on."""
+        self._events += 1
+        self._time += round(float(event.get("dt", 1)) * 1000) if event["op"] == "call" else 0
+        return self._made(event)
 
     def state(self, run: str) -> RunState:
         """The state of a run that was played."""

@@ -56,7 +56,7 @@ def _described() -> Iterator[dict[str, Any]]:
 
 def _rows(file: Path | None, agent: str | None, tool: str) -> Iterator[dict[str, Any]]:
     from loopstream.config import read_blocks
-    from loopstream.detect.extended.base import names_of
+    from loopstream.detect.extended.base import LEVELS, names_of
     from loopstream.detect.extended.limits import ExtendedLimits
     from loopstream.detect.extended.registry import detectors as registered
     from loopstream.policy.extended_part import MODE, camel
@@ -81,11 +81,14 @@ def _rows(file: Path | None, agent: str | None, tool: str) -> Iterator[dict[str,
         }
         for name in names_of(type(armed.params)):
             key = camel(name)
+            origin = _origin(layers, detector.name, key, tool)
+            if name in LEVELS and (patience := limits.patience_for(tool)) != 1:
+                origin += f", times patience {patience:g}"
             yield {
                 **base,
                 "setting": f"{EXTENDED}.detectors.{detector.name}.{key}",
                 "value": getattr(armed.params, name),
-                "origin": _origin(layers, detector.name, key, tool),
+                "origin": origin,
             }
 
 

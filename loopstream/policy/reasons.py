@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from loopstream.detect.base import DetectorName, Finding
+from loopstream.detect.extended.registry import detectors
 from loopstream.events.verdict import Level
 from loopstream.state.run import Said
 
 _SHOWN: Final = 80
+_PAIRED: Final = 240
 
 _TEXTS: Final[Mapping[tuple[str, str], str]] = {
     (DetectorName.UNKNOWN_TOOL, Level.CRITICAL): (
@@ -63,8 +65,19 @@ def reason_of(finding: Finding) -> str:
 def text_of(said: Said) -> str:
     """The reason of a run's newest verdict, made anew: rows don't carry texts."""
     if (said.detector, said.level) not in _TEXTS:
-        return f"{said.action} by {said.detector}"
+        return _extended(said) or f"{said.action} by {said.detector}"
     return _text(said.detector, said.level, said.tool or "", said.paired_tool, said.times)
+
+
+def _extended(said: Said) -> str | None:
+    """The text of a detector of profile ``extended``, ours or an outside one."""
+    for detector in detectors():
+        if detector.name == said.detector:
+            paired = f", {said.paired_tool}" if said.paired_tool else ""
+            return detector.text.format(
+                tool=_shown(said.tool or ""), paired=paired[:_PAIRED], count=said.times
+            )
+    return None
 
 
 def _text(detector: str, level: str, tool: str, paired: str | None, count: int) -> str:

@@ -33,7 +33,9 @@ def test_raw_and_edge_agree(tool: str, args: Any, came: dict[str, Any]) -> None:
     error = to_json(came["error"]) if "error" in came else NOTHING
     outcome_fields = printer.outcome(tool, asked, result, error)
     base: dict[str, Any] = {"v": 1, "run": "r", "time": 0, "tool": tool}
-    texts = {name: json.dumps(value, separators=(",", ":")) for name, value in came.items()}
+    texts: dict[str, Any] = {
+        name: json.dumps(value, separators=(",", ":")) for name, value in came.items()
+    }
     raw_args = json.dumps(args, separators=(",", ":"))
     call = ToolCall(**base, type="tool_call", args=raw_args)
     outcome = ToolOutcome(**base, type="tool_outcome", args=raw_args, **texts)

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from benchmarks.detecting.splices import PERIODS, splices
-from loopstream.scenarios import Player, rising
+from loopstream.scenarios import Heard, Player, rising
 from tests.conftest import SHARED
 
 FILE = SHARED / "real" / "runs.jsonl.gz"
@@ -16,7 +16,7 @@ RUNS = list(map(json.loads, gzip.decompress(FILE.read_bytes()).splitlines()))
 
 
 def test_nothing_is_said_about_real_runs() -> None:
-    said = []
+    said: list[Heard] = []
     for run in RUNS:
         player = Player("extended")
         for event in run["events"]:

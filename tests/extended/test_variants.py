@@ -20,7 +20,7 @@ def highest(events: list[Event]) -> str:
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_are_seen(name: str) -> None:
     want, events = LOOPS[name]
-    assert LEVELS.index(highest(events)) >= LEVELS.index(want)  # type: ignore[arg-type]
+    assert LEVELS.index(highest(events)) >= LEVELS.index(want)
 
 
 @pytest.mark.parametrize("name", HEALTHY)
@@ -30,4 +30,4 @@ def test_work_that_gets_somewhere_is_left_alone(name: str) -> None:
 
 def test_generated_look_alikes_are_left_alone() -> None:
     for healthy in look_alikes(each=3, seed=7):
-        assert LEVELS.index(highest(healthy.events)) <= LEVELS.index(healthy.limit), healthy.name  # type: ignore[arg-type]
+        assert LEVELS.index(highest(healthy.events)) <= LEVELS.index(healthy.limit), healthy.name

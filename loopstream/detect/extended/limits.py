@@ -105,9 +105,17 @@ class ExtendedLimits:
             for about in About
         )
 
+    def patience_for(self, tool: str) -> float:
+        """The factor on all levels for a tool."""
+        patience = self.patience
+        for setting in self.tools:
+            if setting.matches(tool):
+                patience = setting.patience or patience
+        return patience
+
     def arm(self, detector: Detector, tool: str) -> Armed:
         """A detector as it is set for a tool: field by field, the most specific wins."""
-        mode, patience = self.mode, self.patience
+        mode, patience = self.mode, self.patience_for(tool)
         values: dict[str, int | float] = {}
         own = self.detectors.get(detector.name)
         if own is not None:
@@ -116,7 +124,6 @@ class ExtendedLimits:
         for setting in self.tools:
             if setting.matches(tool):
                 mode = setting.mode or mode
-                patience = setting.patience or patience
                 own = setting.detectors.get(detector.name)
                 if own is not None:
                     mode = own.mode or mode
