@@ -113,18 +113,18 @@ class FileLog:
         return self._bounds[number].end
 
     def batches(self, spans: Mapping[int, tuple[int, int]]) -> Iterator[Sequence[Record]]:
-        """Batches of one partition each, in the order of the file."""
-        batch: list[Record] = []
+        """Batches of one partition each; in order within it."""
+        waiting: dict[int, list[Record]] = {number: [] for number in spans}
         for record in self._source.records():
             begin, end = spans.get(record.partition, (0, 0))
             if not begin <= record.offset < end:
                 continue
-            if batch and (batch[0].partition != record.partition or len(batch) == _BATCH):
-                yield batch
-                batch = []
+            batch = waiting[record.partition]
             batch.append(record)
-        if batch:
-            yield batch
+            if len(batch) >= _BATCH:
+                waiting[record.partition] = []
+                yield batch
+        yield from (batch for batch in waiting.values() if batch)
 
     def controls(self) -> ReplaySources:
         """A file has no operators' topics beside it."""

@@ -22,6 +22,8 @@ AbstractTokenProvider.register(TokenFile)
 _POLL_MS: Final = 500
 _FETCH_BYTES: Final = 4 * 1024 * 1024
 _MAX_POLL: Final = 2000
+# A longer settings block or command could not be carried into the events.
+_MAX_SOURCE_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +219,8 @@ class KafkaLog:
         bounds = reader.bounds(0)
         for records in reader.batches(0, bounds.begin, bounds.end):
             for record in records:
+                if record.value is not None and len(record.value) > _MAX_SOURCE_BYTES:
+                    continue  # as if it were not there: so does the worker
                 key = (record.key or b"").decode("utf-8", "replace")
                 held[record.offset] = SourceRecord(
                     record.offset, key, record.value, record.timestamp

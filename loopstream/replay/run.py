@@ -283,8 +283,8 @@ def _lane(
     stack.callback(store.close)
     done = store.progress()
     begun = begin_of(job, log, sources, number, window) if done is None else Begin.of(done["begin"])
-    if job.what.active and begun.opening.deployment.profile != "documented":
-        message = f"profile {begun.opening.deployment.profile} has fixed thresholds: no what-if."
+    if job.what.active and begun.opening.deployment.profile == "reference-2026-9":
+        message = "profile reference-2026-9 has fixed thresholds: no what-if."
         raise UsageError(message, where=f"{log.name}-{number}")
     note = begun.opening.note
     found = LanePlan(number, log.partitions, window, begun, job.what, job.chosen, job.key)

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from loopstream.detect.limits import Limits
-from loopstream.detect.profiles import PROFILES
 from loopstream.engine import Engine, Step
 from loopstream.events import (
+    CallDigests,
     Compaction,
     EventsLost,
     RunEnded,
@@ -22,12 +22,13 @@ from loopstream.events import (
     Verdict,
 )
 from loopstream.events.text import short_name
+from loopstream.events.tool import ExtendedCall, ExtendedOutcome
 from loopstream.events.verdict import Action
 from loopstream.fingerprint.calls import signature as signature_of
 from loopstream.policy.deployment import Deployment
 from loopstream.policy.verdicts import Position
 from loopstream.replay.origins import Origins
-from loopstream.replay.sights import sights, why
+from loopstream.replay.sights import Sight, sights, why
 from loopstream.state.run import RunState
 
 Entry = dict[str, Any]
@@ -51,7 +52,8 @@ class Story:
         tell: Callable[[Entry], None],
     ) -> None:
         self._engine = Engine(deployment)
-        self._profile = PROFILES[deployment.profile]
+        # Profile `extended` keeps alarms of its own: its detectors can't be asked one by one.
+        self._profile = None if deployment.profile == "extended" else self._engine.profile
         self._scope = scope
         self._origins = origins
         self._tell = tell
@@ -105,7 +107,7 @@ class Story:
         if isinstance(event, ToolCall):
             seen = entry.pop("seen")
             entry["saw"] = [sight.as_dict() for sight in seen]
-            entry["why"] = why(seen, step.judgement, enabled=step.limits.enabled)
+            entry["why"] = self._why(seen, step)
             entry["judged"] = None if step.judgement is None else step.judgement.level.value
             entry["announced"] = step.announced
         self._say(entry, step)
@@ -136,7 +138,10 @@ class Story:
         if digests is None:
             raise ValueError("a call without this profile's digests")
         tool = short_name(event.tool)
-        signature = signature_of(tool, digests.args)
+        signature = signature_of(tool, _told_apart(digests))
+        seen: list[Sight] = []
+        if self._profile is not None:
+            seen = sights(self._profile, state, limits, tool, signature, poll=digests.poll)
         entry |= {
             "tool": event.tool,
             "group": self._group(signature),
@@ -144,14 +149,21 @@ class Story:
             "disposition": event.disposition,
             "call_id": event.call_id,
             "preview": event.preview if event.preview is not None else event.args,
-            "seen": sights(self._profile, state, limits, tool, signature, poll=digests.poll),
+            "seen": seen,
         }
+
+    def _why(self, seen: list[Sight], step: Step) -> str:
+        if self._profile is not None:
+            return why(seen, step.judgement, enabled=step.limits.enabled)
+        if step.judgement is None:
+            return "no alarm stands against it"
+        return f"the alarm of {step.judgement.detector}"
 
     def _outcome(self, entry: Entry, event: ToolOutcome) -> None:
         digests = self._engine.outcome_digests(event)
         if digests is None:
             raise ValueError("an outcome without this profile's digests")
-        signature = signature_of(short_name(event.tool), digests.args)
+        signature = signature_of(short_name(event.tool), _told_apart(digests))
         group = self._group(signature)
         result = None
         if digests.result is not None:
@@ -186,6 +198,13 @@ class Story:
             return
         entry["after"] = f"after the {self._asked.action.value} of #{self._asked_at}: {what}"
         self._asked = None
+
+
+def _told_apart(digests: CallDigests | ExtendedCall | ExtendedOutcome) -> bytes:
+    """The digest by which calls are equal."""
+    if isinstance(digests, CallDigests):
+        return digests.args
+    return digests.args if digests.masked is None else digests.masked
 
 
 def _letters(number: int) -> str:

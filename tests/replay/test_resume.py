@@ -25,7 +25,7 @@ from tests.replay.traffic import interleaved, looping
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    runs = [looping(f"run-{n}") for n in range(60)]
+    runs = [looping(f"run-{n}") for n in range(24)]
     return kcat(tmp_path / "k.jsonl", interleaved(runs), partitions=3, pin=pinned())
 
 
@@ -45,11 +45,12 @@ def lines(job: Job, folder: Path, stop_at: int | None = None) -> bytes:
     return b"".join(replay(job, folder, report).lines())
 
 
-@pytest.mark.parametrize("stop_at", [1, 5, 40])
+@pytest.mark.parametrize("stop_at", [1, 5, 12])
 def test_a_replay_that_was_interrupted_comes_to_the_same(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop_at: int
 ) -> None:
-    monkeypatch.setattr("loopstream.replay.run._CHECKPOINT_RECORDS", 7)
+    monkeypatch.setattr("loopstream.replay.run._CHECKPOINT_RECORDS", 50)
+    monkeypatch.setattr("loopstream.replay.files._BATCH", 20)
     source = file_source(log)
     plain = Job(source=source, deployment=Deployment(prefix="p"))
     kept = Job(source=source, deployment=Deployment(prefix="p"), state=tmp_path / "state")
@@ -62,8 +63,9 @@ def test_a_replay_that_was_interrupted_comes_to_the_same(
     assert lines(kept, tmp_path) == whole
 
 
+@pytest.mark.timeout(300)
 def test_a_replay_that_was_killed_comes_to_the_same(tmp_path: Path, cli: Cli) -> None:
-    runs = [looping(f"run-{n}", turns=80) for n in range(400)]
+    runs = [looping(f"run-{n}", turns=40) for n in range(150)]
     log = kcat(tmp_path / "big.jsonl", interleaved(runs), partitions=2, pin=pinned())
     state = tmp_path / "state"
     arguments = ["replay", str(log), "--state", str(state), "--out"]
@@ -72,13 +74,13 @@ def test_a_replay_that_was_killed_comes_to_the_same(tmp_path: Path, cli: Cli) ->
         deadline = time.monotonic() + 60
         while not list(state.glob("*.ndjson")) and time.monotonic() < deadline:
             time.sleep(0.02)
-        time.sleep(1)
+        time.sleep(0.5)
         process.kill()
     assert cli(*arguments, tmp_path / "resumed.ndjson").code == 0
     assert cli("replay", log, "--out", tmp_path / "whole.ndjson").code == 0
     resumed = (tmp_path / "resumed.ndjson").read_bytes()
     assert resumed == (tmp_path / "whole.ndjson").read_bytes()
-    assert resumed.count(b'"action"') > 400
+    assert resumed.count(b'"action"') > 150
 
 
 def test_rows_leave_memory_and_come_back(
@@ -169,7 +171,7 @@ def test_verdicts_go_to_another_topic_but_never_to_the_runners(
     said = on_kafka("replay", log, "--to-topic", name)
     assert said.code == 0, said.err
     sent = cluster.verdicts(name)
-    assert {v.run for v in sent} == {f"run-{n}" for n in range(60)}
+    assert {v.run for v in sent} == {f"run-{n}" for n in range(24)}
     for topic in ("verdicts", "events", "config"):
         refused = on_kafka("replay", log, "--to-topic", f"{cluster.prefix}.{topic}")
         assert refused.code == 2
