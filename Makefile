@@ -12,8 +12,11 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	"$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo "$$p"; break; }; done)
 PYTEST := $(BIN)/pytest
+MINUTES ?= 10
+SEED ?= 1
+RECORDS ?= 100000
 
-.PHONY: help install demo test test-fast lint types schemas docs docs-reference bench-detectors format clean
+.PHONY: help install demo test test-fast lint types schemas docs docs-reference bench-detectors soak fuzz format clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +60,13 @@ bench-detectors: $(STAMP) ## Measure the detectors and write docs/quality/report
 
 docs-reference: $(STAMP) ## Write the generated reference pages anew
 	$(BIN)/python -m tools.docs_reference
+
+soak: $(STAMP) ## A fleet under faults against the pure engine; MINUTES= SEED= FAULTS=kill,join,… REPORT=
+	@$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) --seed $(SEED) \
+		$(if $(FAULTS),--faults $(FAULTS)) $(if $(REPORT),--report $(REPORT))
+
+fuzz: $(STAMP) ## Hostile records at the decoder and the fold; RECORDS= SEED=
+	@$(BIN)/python -m tests.fuzz --records $(RECORDS) --seed $(SEED)
 
 format: $(STAMP) ## Lay the code out
 	$(BIN)/ruff check --fix-only .

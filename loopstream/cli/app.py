@@ -8,6 +8,7 @@ import typer
 
 from loopstream import __version__
 from loopstream.cli import (
+    acls,
     broker,
     config_check,
     config_push,
@@ -118,6 +119,7 @@ app.command("label", rich_help_panel=FORENSICS)(label.label)
 app.command("tune", rich_help_panel=FORENSICS)(piped(tune.tune))
 app.command("tail", rich_help_panel=FORENSICS)(piped(tail_events.tail))
 
+app.command("acls", rich_help_panel=CHECK)(acls.acls)
 app.command("doctor", rich_help_panel=CHECK)(doctor.doctor)
 app.command("describe", rich_help_panel=CHECK)(describe.describe)
 app.command("conformance", rich_help_panel=CHECK)(conformance.conformance)

@@ -20,6 +20,7 @@ class Role(StrEnum):
     WORKER = "worker"
     RUNNER = "runner"
     OPERATOR = "operator"
+    FORENSICS = "forensics"
 
 
 class State(StrEnum):
@@ -51,8 +52,18 @@ RIGHTS: Final[Mapping[Role, Mapping[str, frozenset[str]]]] = {
         "verdicts": frozenset({"READ", "DESCRIBE"}),
         "runs": frozenset({"READ", "DESCRIBE"}),
     },
+    Role.FORENSICS: {
+        name: frozenset({"READ", "DESCRIBE"})
+        for name in ("events", "verdicts", "dead_letters", "runs", "config", "commands")
+    },
 }
 """What each role must be allowed on which topic, in the words of Kafka's ACLs."""
+
+GROUP_RIGHTS: Final[Mapping[Role, frozenset[str]]] = {
+    Role.WORKER: frozenset({"READ", "DESCRIBE"}),
+    Role.OPERATOR: frozenset({"DESCRIBE"}),
+}
+"""Likewise on the workers' consumer group. Runners and forensics read without a group."""
 
 
 @dataclass(frozen=True, slots=True)
