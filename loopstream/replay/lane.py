@@ -25,8 +25,8 @@ from loopstream.replay.watch import Beginnings, FirstVerdicts, WatchedEngine, Wa
 from loopstream.replay.whatif import WhatIf
 from loopstream.wire.verdicts import encode_model
 
-# States unpacked in memory; beyond, rows are packed and written to the store.
-LIVE_RUNS: Final = 5_000
+# States unpacked in memory, some 28 KB each; beyond, rows are packed and go to the store.
+LIVE_RUNS: Final = 1_500
 _RECORDED: Final = WhatIf()
 
 
