@@ -118,7 +118,8 @@ async def story(request: web.Request) -> web.Response:
     """A run's story, replayed from the log; a part of its page."""
     site, scope = site_of(request), scope_of(request)
     try:
-        happened = await site.stories.tell(scope)
+        said = site.board.said_of(scope)
+        happened = await site.stories.tell(scope, said[0].number if said else 0)
     except UsageError as error:
         return piece("no_story.html.j2", error=error)
     strip = strip_of(happened)

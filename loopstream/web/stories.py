@@ -26,6 +26,8 @@ _KEPT: Final = 8
 _FRESH_S: Final = 2.0
 _AT_ONCE: Final = 2
 
+Key = tuple[str, int]
+
 
 @dataclass(frozen=True, slots=True)
 class Happened:
@@ -56,23 +58,27 @@ class Stories:
         self._settings = settings
         self._seconds = seconds
         self._turns = asyncio.Semaphore(_AT_ONCE)
-        self._under_way: dict[str, asyncio.Task[Happened]] = {}
-        self._kept: OrderedDict[str, tuple[float, Happened]] = OrderedDict()
+        self._under_way: dict[Key, asyncio.Task[Happened]] = {}
+        self._kept: OrderedDict[Key, tuple[float, Happened]] = OrderedDict()
 
-    async def tell(self, scope: str) -> Happened:
+    async def tell(self, scope: str, said: int) -> Happened:
         """What happened in a run, as of at most two seconds ago.
+
+        Args:
+            said: names the newest verdict on it that is known: a story from before is not told.
 
         Raises:
             LoopstreamError: the log has nothing of it, is too long, or Kafka does not answer.
         """
-        kept = self._kept.get(scope)
+        key = (scope, said)
+        kept = self._kept.get(key)
         if kept is not None and time.monotonic() - kept[0] < _FRESH_S:
             return kept[1]
-        task = self._under_way.get(scope)
+        task = self._under_way.get(key)
         if task is None:
-            task = asyncio.create_task(self._replay(scope))
-            self._under_way[scope] = task
-            task.add_done_callback(lambda _: self._under_way.pop(scope, None))
+            task = asyncio.create_task(self._replay(key))
+            self._under_way[key] = task
+            task.add_done_callback(lambda _: self._under_way.pop(key, None))
         # One page that leaves must not take the answer from another.
         return await asyncio.shield(task)
 
@@ -82,14 +88,14 @@ class Stories:
             task.cancel()
         await asyncio.gather(*self._under_way.values(), return_exceptions=True)
 
-    async def _replay(self, scope: str) -> Happened:
+    async def _replay(self, key: Key) -> Happened:
         async with self._turns:
             source = BoundedSource(self._source(), self._seconds)
             try:
-                happened = await asyncio.to_thread(self._fold, source, scope)
+                happened = await asyncio.to_thread(self._fold, source, key[0])
             finally:
                 source.gone.set()
-        self._kept[scope] = (time.monotonic(), happened)
+        self._kept[key] = (time.monotonic(), happened)
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
         return happened

@@ -47,12 +47,16 @@ def strip_of(happened: Happened) -> Strip:
         streaks=curves(lines, _thresholds(happened), "Streaks as they grew", x_label="events"),
         legend=[{"name": line.name, "colour": line.colour} for line in lines],
         groups=_groups(entries, lanes),
-        said=[entry for entry in entries if entry["verdicts"] or "after" in entry],
+        said=[entry for entry in entries if _is_spoken(entry)],
         settings=cleaned(happened.settings, _MAX_TEXT),
         facts=cleaned(happened.facts, _MAX_TEXT),
         notes=cleaned(happened.notes, _MAX_TEXT),
         seconds=happened.seconds,
     )
+
+
+def _is_spoken(entry: Entry) -> bool:
+    return bool(entry["verdicts"] or "after" in entry or entry["kind"].startswith("operator"))
 
 
 def _lanes(entries: Sequence[Entry]) -> dict[str, int]:
