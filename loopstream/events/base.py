@@ -6,7 +6,7 @@ bytes in msgpack and 64 lower-case hexadecimal digits in JSON.
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
@@ -45,6 +45,21 @@ class Model(BaseModel):
         # Our own docstrings are the descriptions in the exported schemas.
         use_attribute_docstrings=True,
     )
+
+    @classmethod
+    def trusted(cls, **fields: Any) -> Self:
+        """An instance of values of our own making, without validating them: many times cheaper.
+
+        Args:
+            fields: every field of the model by name, each of its declared type.
+        """
+        made = cls.__new__(cls)
+        # What pydantic's own model_construct does, less its search for defaults and aliases.
+        object.__setattr__(made, "__dict__", fields)
+        object.__setattr__(made, "__pydantic_fields_set__", set(fields))
+        object.__setattr__(made, "__pydantic_extra__", None)
+        object.__setattr__(made, "__pydantic_private__", None)
+        return made
 
 
 class Envelope(Model):

@@ -16,7 +16,7 @@ from loopstream.policy.deployment import Deployment, Mode
 from loopstream.state.run import RunState, Said, Standing, Target
 
 _COUNTED: Final = 8
-_LOOKED_AT: Final = 64
+_LOOKED_AT: Final = 32
 _MAX_KEY: Final = 4096
 _MAX_EXCLUDED: Final = 1024
 
@@ -94,12 +94,9 @@ def verdict_id(prefix: str, scope: str, trigger: str, decision: Decision) -> str
         decision.action.value,
         decision.standing.key,
     )
-    digest = hashlib.sha256()
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(4, "big"))
-        digest.update(data)
-    return digest.hexdigest()[:32]
+    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
+    framed = b"".join(len(data).to_bytes(4, "big") + data for data in encoded)
+    return hashlib.sha256(framed).hexdigest()[:32]
 
 
 def publish(
@@ -124,7 +121,9 @@ def publish(
         )
     target = decision.target
     targets = decision.targets or (() if target is None else (target,))
-    return Verdict(
+    return Verdict.trusted(
+        v=1,
+        type="verdict",
         id=verdict_id(deployment.prefix, state.scope, trigger.id, decision),
         seq=state.verdict_seq,
         scope=state.scope,
@@ -143,7 +142,7 @@ def publish(
         paired_tool=standing.paired_tool,
         key=standing.key[:_MAX_KEY],
         reason=decision.reason,
-        evidence=Evidence(
+        evidence=Evidence.trusted(
             event=trigger.id,
             partition=position.partition,
             offset=position.offset,
@@ -167,7 +166,7 @@ def widened(verdict_: Verdict, target: Target | None) -> Verdict:
 
 
 def _wire_target(target: Target) -> verdict.Target:
-    return verdict.Target(
+    return verdict.Target.trusted(
         signature=target.signature, tool=target.tool, exclude=target.exclude[:_MAX_EXCLUDED]
     )
 
@@ -176,15 +175,14 @@ def _counted(state: RunState, targets: tuple[Target, ...]) -> tuple[int, ...]:
     """Offsets of the newest few records that the targets cover, oldest first."""
     if not targets:
         return ()
-    offsets: list[int] = []
     named = {target.signature for target in targets}
     wide = [target for target in targets if target.signature is None]
-    for tool, signature, offset in islice(_newest(state), _LOOKED_AT):
-        if signature in named or (wide and any(t.covers(tool, signature) for t in wide)):
-            offsets.append(offset)
-            if len(offsets) == _COUNTED:
-                break
-    return tuple(reversed(offsets))
+    offsets = [
+        offset
+        for tool, signature, offset in islice(_newest(state), _LOOKED_AT)
+        if signature in named or (wide and any(t.covers(tool, signature) for t in wide))
+    ]
+    return tuple(reversed(offsets[:_COUNTED]))
 
 
 def _newest(state: RunState) -> Iterator[tuple[str, str, int]]:
