@@ -177,12 +177,14 @@ def _counted(state: RunState, targets: tuple[Target, ...]) -> tuple[int, ...]:
         return ()
     named = {target.signature for target in targets}
     wide = [target for target in targets if target.signature is None]
-    offsets = [
-        offset
-        for tool, signature, offset in islice(_newest(state), _LOOKED_AT)
-        if signature in named or (wide and any(t.covers(tool, signature) for t in wide))
-    ]
-    return tuple(reversed(offsets[:_COUNTED]))
+    offsets: list[int] = []
+    for tool, signature, offset in islice(_newest(state), _LOOKED_AT):
+        if signature in named or (wide and any(t.covers(tool, signature) for t in wide)):
+            offsets.append(offset)
+            if len(offsets) == _COUNTED:
+                break
+    offsets.reverse()
+    return tuple(offsets)
 
 
 def _newest(state: RunState) -> Iterator[tuple[str, str, int]]:
