@@ -61,9 +61,10 @@ bench-detectors: $(STAMP) ## Measure the detectors and write docs/quality/report
 docs-reference: $(STAMP) ## Write the generated reference pages anew
 	$(BIN)/python -m tools.docs_reference
 
-soak: $(STAMP) ## A fleet under faults against the pure engine; MINUTES= SEED= FAULTS=kill,join,… REPORT=
+soak: $(STAMP) ## A fleet under faults against the pure engine; MINUTES= SEED= FAULTS=kill,… REPORT=
 	@$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) --seed $(SEED) \
-		$(if $(FAULTS),--faults $(FAULTS)) $(if $(REPORT),--report $(REPORT))
+		$(if $(FAULTS),--faults $(FAULTS)) $(if $(REPORT),--report $(REPORT)) \
+		$(if $(INTENSITY),--intensity $(INTENSITY))
 
 fuzz: $(STAMP) ## Hostile records at the decoder and the fold; RECORDS= SEED=
 	@$(BIN)/python -m tests.fuzz --records $(RECORDS) --seed $(SEED)

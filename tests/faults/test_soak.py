@@ -37,6 +37,7 @@ def test_a_short_soak_loses_nothing(tmp_path: Path) -> None:
     options = argparse.Namespace(
         minutes=0.75,
         seed=11,
+        intensity=1.0,
         faults=("kill", "join", "restart", "settings", "command", "poison"),
         per_second=300,
         runs=200,

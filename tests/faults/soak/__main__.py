@@ -62,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--faults", type=_kinds, default=KINDS, help=",".join(KINDS))
+    parser.add_argument("--intensity", type=float, default=1.0, help="of the faults")
     parser.add_argument("--per-second", type=int, default=1_000, help="events")
     parser.add_argument("--runs", type=int, default=2_000, help="alive at the same time")
     parser.add_argument("--workers", type=int, default=3)

@@ -36,15 +36,15 @@ class Fault:
     length_s: float
 
 
-def draw(seed: int, minutes: float, kinds: Collection[str]) -> list[Fault]:
-    """The plan, in order of time; each kind at least once."""
+def draw(seed: int, minutes: float, kinds: Collection[str], intensity: float = 1.0) -> list[Fault]:
+    """The plan, in order of time; each kind at least once, and ``intensity`` times as often."""
     chance = random.Random(seed)
     end = max(minutes * 60 - _END_S, _BEGIN_S + 1)
     faults = [
         _fault(chance, kind, end)
         for kind, per_hour in PER_HOUR.items()
         if kind in kinds
-        for _ in range(max(1, round(per_hour * minutes / 60)))
+        for _ in range(max(1, round(per_hour * intensity * minutes / 60)))
     ]
     return sorted(faults)
 

@@ -90,7 +90,8 @@ class Soak:
         self._oracle.start()
         self._load.start()
         started = time.monotonic()
-        for fault in draw(self._options.seed, self._options.minutes, self._options.faults):
+        options = self._options
+        for fault in draw(options.seed, options.minutes, options.faults, options.intensity):
             self._at(started + fault.at_s, self._action(fault))
         self._play(started)
         self._load.end()
@@ -106,6 +107,7 @@ class Soak:
         end, next_sample = started + self._options.minutes * 60, started
         while (now := time.monotonic()) < end or self._agenda:
             self._fleet.tend()
+            self._broker.start(timeout=180)  # does nothing if it runs
             if now >= next_sample:
                 next_sample = now + _SAMPLE_S
                 self._sample(now - started)
