@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError, TopicAlreadyExistsError
+from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from loopstream.errors import KafkaUnreachableError, TopicsError
 from loopstream.runtime.topics import TopicPlan, Topics, plan
-from loopstream.wire.connection import Connection
+from loopstream.wire.connection import Connection, TokenFile
+
+AbstractTokenProvider.register(TokenFile)
 
 _HINT_CREATE = 'Run "loopstream topics create".'
 _HINT_REACH = "Is Kafka running there, and does this machine reach it? See LOOPSTREAM_BOOTSTRAP."
