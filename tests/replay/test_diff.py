@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopstream.events import Action, Evidence, Verdict
@@ -154,6 +154,7 @@ made = st.builds(
 sides = st.lists(made, max_size=12, unique_by=lambda each: each.id)
 
 
+@settings(deadline=None)
 @given(sides)
 def test_a_side_equals_itself(side: list[Verdict]) -> None:
     found = compare(side, side)
@@ -161,6 +162,7 @@ def test_a_side_equals_itself(side: list[Verdict]) -> None:
     assert found.counts["same"] == len(side)
 
 
+@settings(deadline=None)
 @given(sides, sides)
 def test_every_verdict_is_accounted_for_once(a: list[Verdict], b: list[Verdict]) -> None:
     found, turned = compare(a, b), compare(b, a)
