@@ -32,6 +32,9 @@ _COMMON: Final[dict[str, Any]] = {
     "reconnect_backoff_max_ms": 2_000,
     "metrics_enabled": False,
 }
+# After that a frame counts as failed; it is sent again by another producer. The runner's threads
+# wait for a little longer before they give up a producer that says nothing.
+_DELIVERY_MS: Final = 30_000
 _ENDS_TIMEOUT_MS: Final = 2_000
 
 # The library asks for its own base class; `TokenFile` must not know the library.
@@ -67,7 +70,7 @@ class KafkaOut:
                 acks="all",
                 enable_idempotence=True,
                 max_block_ms=5_000,
-                delivery_timeout_ms=30_000,
+                delivery_timeout_ms=_DELIVERY_MS,
                 max_request_size=MAX_RECORD_BYTES + 64 * 1024,
                 kafka_client=make_client,
             )

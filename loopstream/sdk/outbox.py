@@ -123,27 +123,35 @@ class Outbox:
                 lane.sending, lane.again, lane.since = frame, None, now
             return due
 
-    def done(self, frame: Frame) -> None:
-        """Kafka confirmed a frame."""
+    def done(self, frame: Frame) -> bool:
+        """Kafka confirmed a frame; False if that was known."""
         with self._changed:
-            lane = self._lanes[frame.partition]
-            lane.sending = None
+            lane = self._lanes.get(frame.partition)
+            if lane is None or (lane.sending is not frame and lane.again is not frame):
+                return False
+            # A frame that was given up may be confirmed all the same, before it is sent again.
+            lane.sending = lane.again = None
             lane.used_at = self._clock()
             self._bytes -= len(frame.value)
             self._events -= frame.events
             self._changed.notify_all()
+            return True
 
     def failed(self, frame: Frame) -> None:
         """A frame did not arrive, or nobody knows: it is sent again."""
         with self._changed:
-            lane = self._lanes[frame.partition]
-            lane.sending, lane.again = None, frame
+            lane = self._lanes.get(frame.partition)
+            # Else it was confirmed meanwhile, by a producer that had been given up.
+            if lane is not None and lane.sending is frame:
+                lane.sending, lane.again = None, frame
             self._changed.notify_all()
 
     def drop(self, frame: Frame) -> int:
         """A frame will never be taken: how many events are lost with it."""
         with self._changed:
-            lane = self._lanes[frame.partition]
+            lane = self._lanes.get(frame.partition)
+            if lane is None or lane.sending is not frame:
+                return 0
             lane.sending = None
             self._bytes -= len(frame.value)
             self._events -= frame.events
@@ -176,11 +184,22 @@ class Outbox:
                 for lane in self._lanes.values()
             )
 
-    @property
-    def on_their_way(self) -> bool:
-        """Whether Kafka has frames that it has not confirmed."""
+    def on_their_way(self, for_longer_than: float = -1.0) -> bool:
+        """Whether Kafka has had frames for longer than so many seconds, and not confirmed them."""
         with self._changed:
-            return any(lane.sending is not None for lane in self._lanes.values())
+            now = self._clock()
+            return any(
+                lane.sending is not None and now - lane.since > for_longer_than
+                for lane in self._lanes.values()
+            )
+
+    def recall(self) -> None:
+        """Nobody will say what became of the frames on their way: they are sent again."""
+        with self._changed:
+            for lane in self._lanes.values():
+                if lane.sending is not None:
+                    lane.sending, lane.again = None, lane.sending
+            self._changed.notify_all()
 
     # The reader's side.
 

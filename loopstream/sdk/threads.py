@@ -26,6 +26,10 @@ _IDLE_S: Final = 1.0
 # How soon the reader notices a new run while it waits for records.
 _POLL_S: Final = 0.05
 _HEARTBEAT_S: Final = 5.0
+_RECHECK_S: Final = 1.0
+# No word of a frame for that long, which is longer than Kafka may take to give it up: kafka-python
+# 3.0.12 stays silent for good if a batch expires while it is being tried again.
+_STUCK_S: Final = 45.0
 # Heartbeats missed in a row after which the connection is made anew.
 _MISSED: Final = 3
 
@@ -93,6 +97,7 @@ class Sender(Worker):
         super().__init__(hub, "sender")
         self._connect = connect
         self._broken: Exception | None = None
+        self._session = 0
 
     def down(self) -> None:
         """See `Worker`."""
@@ -101,36 +106,52 @@ class Sender(Worker):
     def session(self) -> None:
         """See `Worker`."""
         out = self._connect()
-        outbox = self.hub.outbox
         self._broken = None
         try:
-            outbox.route(out.partitions)
+            self.hub.outbox.route(out.partitions)
             self.hub.link.sending = True
             while not self.stopping.is_set():
                 self._send(out)
-                outbox.wait(_IDLE_S)
+                self.hub.outbox.wait(_IDLE_S)
         except Refused:
             return  # the connection is well, only the producer is spent
         finally:
-            out.close(self.CLOSE_S)
+            self._end_session(out)
 
     def _send(self, out: Out) -> None:
-        outbox = self.hub.outbox
-        if self._broken is None:
-            for frame in outbox.take():
-                out.send(frame, partial(self._sent, frame))
-        elif not outbox.on_their_way:
-            # Only now: what is on its way must be over before anything is sent again.
-            raise self._broken
+        """Send what is due.
 
-    def _sent(self, frame: Frame, error: Exception | None) -> None:
+        Raises:
+            Exception: a frame failed, or one has been on its way for too long.
+        """
+        outbox = self.hub.outbox
+        if self._broken is not None:
+            raise self._broken
+        if outbox.on_their_way(for_longer_than=_STUCK_S):
+            raise TimeoutError(f"no word of a frame for {_STUCK_S:g} s")
+        for frame in outbox.take():
+            out.send(frame, partial(self._sent, self._session, frame))
+
+    def _end_session(self, out: Out) -> None:
+        """Close the producer; what is on its way must be over before anything is sent again."""
+        outbox = self.hub.outbox
+        out.close(self.CLOSE_S)
+        deadline = time.monotonic() + self.CLOSE_S
+        while outbox.on_their_way() and time.monotonic() < deadline:
+            outbox.wait(_POLL_S)
+        self._session += 1
+        outbox.recall()
+
+    def _sent(self, session: int, frame: Frame, error: Exception | None) -> None:
         """Called by Kafka's thread when the fate of a frame is known."""
         hub = self.hub
         if error is None:
             self.up()
-            hub.outbox.done(frame)
-            hub.counters.add("frames_sent")
-            hub.counters.add("events_sent", frame.events)
+            if hub.outbox.done(frame):
+                hub.counters.add("frames_sent")
+                hub.counters.add("events_sent", frame.events)
+        elif session != self._session:
+            return  # it was recalled, and is being sent again
         elif isinstance(error, Refused) and self._broken is None:
             # An idempotent producer that had a record refused refuses all that follow: those are
             # sent again by the next one.
@@ -178,6 +199,7 @@ class Reader(Worker):
         self._behind = {}
         try:
             self._alive()
+            self._checked_at = self._clock()
             consumer.assign(self._positions)
             while not self.stopping.is_set():
                 self._follow(consumer)
@@ -206,7 +228,10 @@ class Reader(Worker):
         for record in records:
             self._positions[record.partition] = record.offset + 1
             self.hub.deliver(record)
-        if self._clock() - self._checked_at > _HEARTBEAT_S:
+        if records:
+            self._alive()
+        if self._clock() - self._checked_at > (_RECHECK_S if self._missed else _HEARTBEAT_S):
+            self._checked_at = self._clock()
             self._heartbeat(consumer)
 
     def _heartbeat(self, consumer: In) -> None:
@@ -215,7 +240,6 @@ class Reader(Worker):
             ends = consumer.ends(self._positions)
         except Exception as error:
             self.lost(error)
-            self._checked_at = self._clock()
             self._missed += 1
             if self._missed >= _MISSED:
                 raise
@@ -238,6 +262,5 @@ class Reader(Worker):
 
     def _alive(self) -> None:
         self.up()
-        self._checked_at = self._clock()
         self._missed = 0
         self.hub.link.reading = True

@@ -21,7 +21,7 @@ from loopstream.events import (
     ToolCall,
     Verdict,
 )
-from loopstream.sdk import Allow, AsyncRunner, Block, Connection, RunAborted, Runner, Warn
+from loopstream.sdk import Allow, AsyncRunner, Block, Connection, RunAborted, Runner, Warn, link
 from loopstream.wire.codec import CONTENT_TYPE, JSON_TYPE, decode_record
 from loopstream.wire.routing import partition_of
 from loopstream.wire.verdicts import encode_model
@@ -281,7 +281,14 @@ def test_a_broker_that_is_absent_at_first(mortal: EmbeddedKafka, prefix: str) ->
 
 
 @pytest.mark.slow
-def test_a_broker_that_is_killed_while_agents_run(mortal: EmbeddedKafka, prefix: str) -> None:
+@pytest.mark.parametrize("outlasted", [False, True])
+def test_a_broker_that_is_killed_while_agents_run(
+    mortal: EmbeddedKafka, prefix: str, outlasted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is lost, whether or not the outage outlasts Kafka's patience with a frame."""
+    if outlasted:
+        monkeypatch.setattr("loopstream.sdk.link._DELIVERY_MS", 2_000)
+        monkeypatch.setitem(link._COMMON, "request_timeout_ms", 1_500)
     topics = Topics(mortal.bootstrap, prefix)
     topics.create()
     with Runner(mortal.bootstrap, prefix=prefix, linger_ms=1) as runner:
@@ -295,15 +302,19 @@ def test_a_broker_that_is_killed_while_agents_run(mortal: EmbeddedKafka, prefix:
         for thread in agents:
             thread.start()
         eventually(lambda: runner.counters["events_sent"] > 100)
+        # Each run's first event is out: the reader is in place for all of them.
+        eventually(lambda: not runner._hub.outbox.unopened(), 60)
         mortal.kill()
         eventually(lambda: not runner.healthy, 60)
+        if outlasted:
+            eventually(lambda: runner.counters["frames_retried"], 60)
         sent = runner.counters["events_sent"]
         mortal.start()
         eventually(lambda: runner.counters["events_sent"] > sent + 100, 120)
         # The reader found its way back too.
         topics.publish(*(block_all(f"run-{n}") for n in range(4)))
         eventually(lambda: len(refused) >= 4, 60)
-        assert runner.healthy
+        eventually(lambda: runner.healthy, 60)
         stop.set()
         for thread in agents:
             thread.join(60)

@@ -247,9 +247,51 @@ def test_a_frame_that_takes_long_is_noticed() -> None:
     assert not box.out.stalled(5)
     box.clock.now += 6
     assert box.out.stalled(5)
-    assert box.out.on_their_way
-    box.out.done(frame)
+    assert box.out.on_their_way(for_longer_than=5)
+    assert not box.out.on_their_way(for_longer_than=7)
+    assert box.out.done(frame)
+    assert not box.out.on_their_way()
     assert not box.out.stalled(5)
+
+
+def test_a_frame_that_was_recalled_may_be_confirmed_late() -> None:
+    box, stream = Box(), stream_in(0)
+    joined(box, stream)
+    box.ready()
+    box.put(stream)
+    (frame,) = box.out.take()
+    box.out.recall()
+    assert not box.out.on_their_way()
+    assert box.out.done(frame)
+    assert not box.out.done(frame)
+    assert (box.out.take(), box.out.pending, box.out.size) == ([], 0, 0)
+
+
+def test_a_frame_that_is_confirmed_cannot_fail_any_more() -> None:
+    box, stream = Box(), stream_in(0)
+    joined(box, stream)
+    box.ready()
+    box.put(stream)
+    (frame,) = box.out.take()
+    box.out.recall()
+    box.out.take()
+    box.out.done(frame)
+    box.out.failed(frame)
+    assert box.out.drop(frame) == 0
+    assert (box.out.take(), box.out.pending, box.out.size) == ([], 0, 0)
+
+
+def test_a_frame_that_was_recalled_is_sent_again() -> None:
+    box, stream = Box(), stream_in(0)
+    joined(box, stream)
+    box.ready()
+    box.put(stream)
+    (frame,) = box.out.take()
+    box.out.recall()
+    box.put(stream)
+    assert box.out.take() == [frame]
+    box.out.done(frame)
+    assert seqs(box.out.take()) == [2]
 
 
 def test_draining_ends_when_all_is_confirmed() -> None:
@@ -264,7 +306,9 @@ def test_draining_ends_when_all_is_confirmed() -> None:
 
 adding = st.tuples(st.just("add"), st.integers(0, 5), st.integers(0, 40_000))
 acting = st.tuples(
-    st.sampled_from(["take", "done", "fail", "drop", "route"]), st.integers(0, 3), st.just(0)
+    st.sampled_from(["take", "done", "fail", "drop", "route", "recall"]),
+    st.integers(0, 3),
+    st.just(0),
 )
 
 
@@ -287,6 +331,10 @@ def test_bounded_complete_and_in_order(steps: list[tuple[str, int, int]], max_ev
         arrived.append(frame)
         box.out.done(frame)
 
+    def recall(_: int) -> None:
+        box.out.recall()
+        flying.clear()
+
     def drop(at: int) -> None:
         frame = one_of(at)
         if box.out.drop(frame) == 0:
@@ -299,11 +347,12 @@ def test_bounded_complete_and_in_order(steps: list[tuple[str, int, int]], max_ev
         "fail": lambda at: box.out.failed(one_of(at)),
         "drop": drop,
         "route": lambda _: box.ready(),
+        "recall": recall,
     }
     for name, at, size in steps:
         if name == "add":
             box.put(streams[at], size)
-        elif flying or name in {"take", "route"}:
+        elif flying or name in {"take", "route", "recall"}:
             acts[name](at)
         assert box.out.size <= MAX_BYTES + marker_room
         assert box.out.pending <= max_events + len(streams) * 2

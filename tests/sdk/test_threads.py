@@ -36,6 +36,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("loopstream.sdk.threads._FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr("loopstream.sdk.threads._LAST_PAUSE_S", 0.05)
     monkeypatch.setattr("loopstream.sdk.threads._HEARTBEAT_S", 0.05)
+    monkeypatch.setattr("loopstream.sdk.threads._RECHECK_S", 0.05)
 
 
 @pytest.fixture
@@ -155,39 +156,77 @@ def test_verdicts_of_an_outage_are_read_afterwards(bus: Bus, runner: Any) -> Non
     assert runner.counters["verdicts_duplicate"] == 0
 
 
-def test_what_is_on_its_way_is_over_before_anything_is_sent_again(bus: Bus) -> None:
+class Silent(FakeOut):
+    """The first producer of a bus takes frames in and says nothing, not even when it is closed."""
+
+    def __init__(self, bus: Bus, held: list[tuple[Frame, Done]]) -> None:
+        super().__init__(bus)
+        bus.connected["made"] += 1
+        self.held = held if bus.connected["made"] == 1 else None
+
+    def send(self, frame: Frame, done: Done) -> None:
+        if self.held is None:
+            super().send(frame, done)
+        else:
+            self.held.append((frame, done))
+
+
+@pytest.fixture
+def silenced(bus: Bus) -> Iterator[tuple[Bench, Sender, list[tuple[Frame, Done]]]]:
+    """A sender whose first producer is silent, and what that one holds: a frame of each lane."""
     bench = Bench()
+    bench.clock.now = time.monotonic()
     for n in range(8):
         bench.begin(f"run-{n}")
     bench.hub.outbox.open(range(PARTITIONS))
-    held: list[Done] = []
-
-    class Slow(FakeOut):
-        def send(self, frame: Frame, done: Done) -> None:
-            if bus.connected["made"] == 1:
-                held.append(done)
-            else:
-                super().send(frame, done)
-
-    def connect() -> Slow:
-        bus.connected["made"] += 1
-        return Slow(bus)
-
-    sender = Sender(bench.hub, connect)
-    sender.start()
+    held: list[tuple[Frame, Done]] = []
+    sender = Sender(bench.hub, lambda: Silent(bus, held))
+    sender.CLOSE_S = 0.3  # type: ignore[misc]
     lanes = len(bench.hub.outbox.wanted())
+    sender.start()
     eventually(lambda: len(held) == lanes)
-    held.pop()(TimeoutError())
-    # Long enough for a sender that does not wait to have connected anew.
-    time.sleep(0.3)
-    while held:
-        assert bus.connected["made"] == 1
-        assert bus.frames == []
-        held.pop()(None)
-    eventually(lambda: bench.hub.outbox.pending == 0)
-    assert (len(bus.frames), bus.connected["made"]) == (1, 2)
+    yield bench, sender, held
     sender.stop()
     sender.join(30)
+
+
+def test_a_frame_that_fails_ends_the_wait_for_all(
+    bus: Bus, silenced: tuple[Bench, Sender, list[tuple[Frame, Done]]]
+) -> None:
+    bench, _, held = silenced
+    _, done = held[0]
+    done(TimeoutError())
+    eventually(lambda: bench.hub.outbox.pending == 0)
+    assert len(bus.frames) == len(held)
+    # What the old producer says about it now is no news.
+    sent = bench.hub.counters.view()["events_sent"]
+    for _, done in held:
+        done(None)
+        done(TimeoutError())
+    assert bench.hub.counters.view()["events_sent"] == sent == 8
+    assert (bench.hub.outbox.pending, bus.connected["made"]) == (0, 2)
+
+
+def test_a_producer_that_says_nothing_is_replaced(
+    bus: Bus, silenced: tuple[Bench, Sender, list[tuple[Frame, Done]]]
+) -> None:
+    bench, _, held = silenced
+    bench.clock.now += 46
+    bench.hub.outbox.wake()
+    eventually(lambda: bench.hub.outbox.pending == 0)
+    assert len(bus.frames) == len(held)
+
+
+def test_what_is_confirmed_while_a_producer_closes_is_not_sent_again(
+    bus: Bus, silenced: tuple[Bench, Sender, list[tuple[Frame, Done]]]
+) -> None:
+    bench, _, held = silenced
+    (_, failed), *others = held
+    failed(TimeoutError())
+    for _, done in others:
+        done(None)
+    eventually(lambda: bench.hub.outbox.pending == 0)
+    assert bus.frames == [held[0][0]]
 
 
 def test_a_lane_made_while_the_reader_looks_elsewhere_stays_shut(bus: Bus) -> None:
@@ -262,6 +301,34 @@ def test_a_reader_that_hears_nothing_connects_anew(bus: Bus) -> None:
     reader.stop()
     reader.join(30)
     assert not bench.hub.link.reading
+
+
+def test_a_consumer_that_reads_nothing_is_replaced_once(bus: Bus) -> None:
+    """It answers heartbeats, and there is more in its partition, but none of it comes."""
+    bench = Bench()
+    bench.begin("run-1")
+    heartbeats: list[int] = []
+    connections: list[FakeIn] = []
+
+    class Deaf(FakeIn):
+        def ends(self, partitions: Iterable[int]) -> Mapping[int, int]:
+            heartbeats.append(len(connections))
+            return dict.fromkeys(partitions, 1)
+
+    def connect() -> FakeIn:
+        connections.append(Deaf(bus))
+        return connections[-1]
+
+    reader = Reader(bench.hub, connect)
+    reader._positions = {partition_of("run-1", PARTITIONS): 0}
+    reader.start()
+    # The second one finds nothing either: whatever stands there is no record.
+    eventually(lambda: heartbeats.count(2) >= 5)
+    assert heartbeats.count(1) == 2
+    assert len(connections) == 2
+    assert bench.hub.link.reading
+    reader.stop()
+    reader.join(30)
 
 
 def test_a_thread_outlives_any_trouble(caplog: pytest.LogCaptureFixture) -> None:
