@@ -71,6 +71,10 @@ class Process:
         return self._process.poll() is None
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def said(self) -> str:
         return self._log.read_text(errors="replace")
 
