@@ -31,7 +31,7 @@ NOT_RUN = {
     r"kubectl kustomize": "run by tests/deploy",
     r"loopstream up --demo": "run by tests/e2e",
 }
-FOREVER = re.compile(r"loopstream (worker|up|broker)\b|--follow|--watch")
+FOREVER = re.compile(r"loopstream (worker|up|broker|web)\b|--follow|--watch")
 STARTS_TOPICS = ("loopstream topics create", "loopstream up")
 SAYS = {
     "python agent.py": ("warned", "refused"),
@@ -70,6 +70,7 @@ class Reader:
             "LOOPSTREAM_BOOTSTRAP": bootstrap,
             "LOOPSTREAM_PREFIX": prefix,
             "LOOPSTREAM_PARTITIONS": "2",
+            "LOOPSTREAM_WEB__PORT": "0",
         }
         self._running: list[tuple[str, subprocess.Popen[bytes]]] = []
         for name, value in FILES.items():

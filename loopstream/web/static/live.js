@@ -128,7 +128,7 @@
         height: 116,
         legend: { show: false },
         cursor: { show: false },
-        padding: [8, 4, 0, 0],
+        padding: [8, 18, 0, 0],
         tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "UTC"),
         scales: { y: { range: (_, low, high) => [0, Math.max(4, Math.ceil(high * 1.1))] } },
         axes: [
