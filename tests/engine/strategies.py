@@ -93,9 +93,12 @@ WHATS = (
     *("unknown x", "unknown x", "unknown y", "failure 1", "failure 2", "failure 3"),
 )
 KINDS = (
-    *("call", "outcome", "compaction", "race", "loop", "loop"),
-    *("pair", "pair", "rotation", "commands"),
+    *("call", "outcome", "compaction", "race", "race", "loop", "loop"),
+    *("pair", "pair", "rotation", "commands", "stuck"),
 )
+
+
+LENGTHS = {"rotation": (9, 24), "commands": (9, 24), "stuck": (18, 34)}
 
 
 def _with(base: Outcome, **changes: object) -> Outcome:
@@ -146,8 +149,8 @@ def _parts(draw: st.DrawFn, *, latest: bool, runs: tuple[str | None, ...]) -> li
     cycle = draw(_cycles(kind))
     stray = draw(st.booleans())
     part: list[NaiveStep] = []
-    long = kind in ("rotation", "commands")
-    for turn in range(draw(st.integers(9, 24) if long else st.integers(2, 14))):
+    least, most = LENGTHS.get(kind, (2, 14))
+    for turn in range(draw(st.integers(least, most))):
         at, outcome = cycle[turn % len(cycle)]
         if not stray:
             part.append(call_of(at, None, run))
@@ -160,6 +163,8 @@ def _cycles(kind: str) -> st.SearchStrategy[list[tuple[int, str]]]:
     spec = st.integers(0, len(CALLS) - 1)
     if kind == "pair":
         return st.lists(st.tuples(spec, st.just("ok")), min_size=2, max_size=2, unique=True)
+    if kind == "stuck":
+        return st.tuples(spec, st.sampled_from(("ok", "ok", "failure 1"))).map(lambda one: [one])
     if kind == "rotation":
         return st.sampled_from(("unchanged", "error")).map(lambda w: [(at, w) for at in range(3)])
     if kind == "commands":
@@ -169,11 +174,13 @@ def _cycles(kind: str) -> st.SearchStrategy[list[tuple[int, str]]]:
 
 
 def _race(draw: st.DrawFn, run: str | None, *, latest: bool) -> list[NaiveStep]:
-    """Calls in flight at once that settle in any order, by call id."""
+    """Equal calls in flight at once that settle in any order, by call id; then one more."""
     spec = draw(st.integers(0, len(CALLS) - 1))
-    ids = draw(st.permutations(("c1", "c2", "c3", "c4")))
-    part: list[NaiveStep] = [call_of(spec, call_id, run) for call_id in sorted(ids)]
+    names = draw(st.sampled_from((("c1", "c2", "c3", "c4", "c5"), ("c1", "c1", "c1", "c2", "c2"))))
+    ids = draw(st.permutations(names))
+    whats = draw(st.sampled_from((("ok", "ok", "ok 2"), ("unknown x", "unknown x", "ok"), WHATS)))
+    part: list[NaiveStep] = [call_of(spec, call_id, run) for call_id in names]
     for call_id in ids:
-        what = draw(st.sampled_from(WHATS))
+        what = draw(st.sampled_from(whats))
         part.append(outcome_of(spec, what, call_id, run, latest=latest))
-    return part
+    return [*part, call_of(spec, None, run)]

@@ -90,6 +90,7 @@ def at(number: int) -> Position:
     return Position(0, number, 0, number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [0, 3])
 @pytest.mark.parametrize("name", MIXES)
 def test_a_step_costs_the_same_with_a_long_history(name: str, late: int) -> None:

@@ -137,6 +137,7 @@ COMMAND = Control(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("latest", [False, True])
 def test_forecast_is_the_judgement_of_the_next_call(latest: bool) -> None:
     seen: Counter[str] = Counter()

@@ -74,6 +74,7 @@ def damaged(chance: random.Random) -> Iterator[bytes]:
         yield bytes(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", ["documented", "reference-2026-9"])
 def test_every_damaged_record_is_accounted_for(profile: Profile) -> None:
     feed = Feed(deployment=Deployment("test", profile=profile), settings=ON, samples=True)

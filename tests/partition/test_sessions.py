@@ -112,7 +112,9 @@ def wanted(played: Played, step: Case, *, veto: bool) -> list[tuple[object, ...]
     ("name", "profile", "least"),
     [
         ("documented-directed.jsonl", "documented", 100),
-        ("documented-random-public.jsonl.gz", "documented", 250),
+        pytest.param(
+            "documented-random-public.jsonl.gz", "documented", 250, marks=pytest.mark.slow
+        ),
         ("latest-directed.jsonl", "reference-2026-9", 40),
     ],
 )

@@ -13,12 +13,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from loopstream.detect.limits import Limits
-from loopstream.engine import Engine
+from loopstream.engine import Engine, Step
 from loopstream.errors import CorruptStateError
 from loopstream.events import (
     CallDigests,
     CallFingerprint,
     Compaction,
+    Control,
     OutcomeDigests,
     OutcomeFingerprint,
     RunEvent,
@@ -31,7 +32,7 @@ from loopstream.policy.deployment import Deployment
 from loopstream.policy.throttle import announce
 from loopstream.policy.verdicts import Position
 from loopstream.state.pack import OFFSETS_KEPT, pack, peek, unpack
-from loopstream.state.run import RunState, Said
+from loopstream.state.run import RunState, Said, Totals
 from tests.engine.driver import Driver
 from tests.engine.naive import NaiveStep
 from tests.engine.strategies import RUNNING, limits, steps
@@ -45,25 +46,38 @@ LAW = settings(
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-Moves = list[tuple[NaiveStep, Disposition]]
+RELEASE = Control(
+    v=1, type="control", time=0, source="commands", offset=0, sha256=b"0" * 32, key="r1"
+)
+Moves = list[tuple[NaiveStep, Disposition] | Control]
 
 
 @st.composite
 def moves(draw: st.DrawFn, *, latest: bool) -> Moves:
-    how = st.sampled_from(RUNNING)
-    return [(step, draw(how)) for step in draw(steps(latest=latest, runs=("r1",), max_parts=6))]
+    """One run's steps; now and then an operator lets it go on."""
+    played: Moves = []
+    for step in draw(steps(latest=latest, runs=("r1",), max_parts=6)):
+        if draw(st.integers(0, 9)) == 0:
+            played.append(RELEASE)
+        played.append((step, draw(st.sampled_from(RUNNING))))
+    return played
 
 
 def play(driver: Driver, played: Moves) -> list[object]:
     """Everything that each step says."""
     said: list[object] = []
-    for step, how in played:
-        done = driver.play(step, how)
+    for move in played:
+        if isinstance(move, Control):
+            step = Step(driver.state("r1"), driver.limits, move, driver.at)
+            done = driver.engine.release(step, "go on")
+        else:
+            done = driver.play(*move)
         published = [verdict.model_dump() for verdict in done.verdicts]
         said.append((done.judgement, done.announced, done.guard, done.recorded, published))
     return said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("latest", [False, True])
 def test_an_unpacked_state_has_the_same_bytes_and_the_same_future(latest: bool) -> None:
     @LAW
@@ -92,6 +106,57 @@ def test_a_rows_head_is_read_without_the_rest(settled: Limits, past: Moves) -> N
     state.partition, state.offset, state.appended, state.ended = 7, 2**40, 2**41, 2**41 + 1
     row = pack(state)
     assert peek(row) == peek(row[:64]) == (7, 2**40, 2**41, 2**41 + 1)
+
+
+def picture(state: RunState) -> dict[str, object]:
+    """Everything that a state holds, but for what is never asked again."""
+    guard, history = state.guard, state.history
+    plain = {name: getattr(state, name) for name in RunState.__slots__}
+    return plain | {
+        "guard": [guard.window, guard.remaining, guard.alike, guard.first]
+        if guard.remaining
+        else None,
+        "totals": [getattr(state.totals, name) for name in Totals.__slots__],
+        "calls": {
+            name: (c.tool, c.poll, c.records, c.streak, c.outcome, len(c.pending))
+            for name, c in history.calls.items()
+        },
+        "tail": (history.tail, history.tail_unsettled, history.tail_mismatches),
+        "unknown": history.unknown_streak(),
+        "history": [
+            (
+                *(r.call.signature, r.call_id if r.pending else None, r.offset, r.result),
+                *(r.unknown_tool, r.vetoed, r.no_progress, r.failure),
+            )
+            for r in history.records
+        ],
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("latest", [False, True])
+def test_every_field_comes_back(latest: bool) -> None:
+    @LAW
+    @given(limits(), moves(latest=latest))
+    def law(settled: Limits, past: Moves) -> None:
+        driver = Driver(settled, latest=latest)
+        play(driver, past)
+        state = driver.state("r1")
+        assert picture(unpack("r1", pack(state))) == picture(state)
+
+    law()
+
+
+def test_a_guard_in_mid_window_comes_back() -> None:
+    guarded = replace(TIGHT, enabled=False, guard_window=4)
+    driver = Driver(guarded)
+    state = driver.state("r1")
+    compaction = Compaction(v=1, type="compaction", run="r1", time=1, retried=True)
+    driver.engine.step(state, compaction, guarded, at(0))
+    for number, args in enumerate((1, 2, 1, 1)):
+        state = unpack("r1", pack(state))
+        step = driver.engine.step(state, outcome_event(args, number), guarded, at(number))
+        assert (step.guard.remaining, step.guard.abort) == (3 - number, False)
 
 
 # -- damaged rows ----------------------------------------------------------------------------
@@ -137,6 +202,7 @@ def damaged(draw: st.DrawFn) -> bytes:
     return damage(draw, ROW)
 
 
+@pytest.mark.slow
 @settings(LAW, max_examples=1_500)
 @given(damaged() | st.binary(max_size=100))
 @example(b"")
@@ -293,6 +359,7 @@ def long_id(number: int) -> str:
     return f"{number:0300d}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORST)
 def test_the_largest_history_fits_in_a_kafka_record(name: str) -> None:
     events = [event for number in range(10_000) for event in WORST[name](number)]
