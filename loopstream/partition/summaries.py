@@ -14,7 +14,7 @@ _QUIET_MS: Final = 30_000
 class _Shown(NamedTuple):
     status: str
     verdicts: int
-    gaps: int
+    missing: int
     appended: int
 
 
@@ -27,7 +27,8 @@ class Summaries:
 
     def note(self, state: RunState) -> None:
         """Take up a run whose row is being written."""
-        now = _Shown(status_of(state), state.verdict_seq, state.totals.gaps, state.appended)
+        missing = state.totals.gaps + state.totals.lost
+        now = _Shown(status_of(state), state.verdict_seq, missing, state.appended)
         before = self._shown.get(state.scope)
         if (
             before is not None
