@@ -17,7 +17,8 @@ from tests.engine.driver import Driver, scope_of
 from tests.engine.naive import Call, Found, Naive, NaiveStep, Outcome, Watched
 from tests.engine.strategies import limits, steps
 
-pytestmark = pytest.mark.slow
+# Shrinking a counterexample may take minutes; finding none takes seconds.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 LAW = settings(
     max_examples=250,
