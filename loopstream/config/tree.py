@@ -16,6 +16,7 @@ from loopstream.config.logs import LogFormat
 from loopstream.errors import SettingsError
 from loopstream.policy.deployment import Announce, Mode, Profile
 from loopstream.wire.connection import Connection, SaslMechanism, SecurityProtocol
+from loopstream.wire.signing import MIN_KEY_BYTES
 from loopstream.wire.verdicts import Format
 
 ENV_PREFIX: Final = "LOOPSTREAM_"
@@ -139,6 +140,18 @@ class DeploymentSettings(_Section):
     """How much of arguments and results events and dead letters may carry."""
 
 
+def _read_key(path: Path, setting: str) -> bytes:
+    try:
+        with path.open("rb") as file:
+            key = file.read(MAX_KEY_BYTES + 1).removesuffix(b"\n")
+    except OSError as error:
+        message = f"can't be read: {error.strerror}."
+        raise SettingsError(message, where=f"{setting} {path}") from None
+    if not 0 < len(key) <= MAX_KEY_BYTES:
+        raise SettingsError(f"is empty or over {MAX_KEY_BYTES} bytes.", where=f"{setting} {path}")
+    return key
+
+
 class TenantKeySettings(_Section):
     """The key of HMAC fingerprints."""
 
@@ -164,18 +177,7 @@ class TenantKeySettings(_Section):
         """
         if self.secret is not None:
             return self.secret.get_secret_value().encode()
-        if self.file is None:
-            return None
-        try:
-            with self.file.open("rb") as file:
-                key = file.read(MAX_KEY_BYTES + 1).removesuffix(b"\n")
-        except OSError as error:
-            message = f"can't be read: {error.strerror}."
-            raise SettingsError(message, where=f"tenant_key.file {self.file}") from None
-        if not 0 < len(key) <= MAX_KEY_BYTES:
-            message = f"is empty or over {MAX_KEY_BYTES} bytes."
-            raise SettingsError(message, where=f"tenant_key.file {self.file}")
-        return key
+        return None if self.file is None else _read_key(self.file, "tenant_key.file")
 
 
 class WebSettings(_Section):
@@ -201,6 +203,37 @@ class WebSettings(_Section):
         for text in self.trusted_proxies.split(","):
             ip_network(text.strip())  # says itself what is wrong
         return self
+
+
+class SigningSettings(_Section):
+    """The master key of signed verdicts; runners are issued keys that are derived from it."""
+
+    secret: SecretStr | None = None
+    """The key itself, at least 32 bytes; better kept in a file."""
+    file: Path | None = None
+    """File that holds the key: all its bytes but a last newline. Set: verdicts are signed."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if self.secret is not None and self.file is not None:
+            raise ValueError("a key is either a secret or a file")
+        return self
+
+    def read(self) -> bytes | None:
+        """The key's bytes; None where no key is set.
+
+        Raises:
+            SettingsError: the file can't be read, or the key is under 32 bytes or over 4 KiB.
+        """
+        if self.secret is not None:
+            key, where = self.secret.get_secret_value().encode(), "signing.secret"
+        elif self.file is not None:
+            key, where = _read_key(self.file, "signing.file"), f"signing.file {self.file}"
+        else:
+            return None
+        if len(key) < MIN_KEY_BYTES:
+            raise SettingsError(f"is under {MIN_KEY_BYTES} bytes.", where=where)
+        return key
 
 
 class LogSettings(_Section):
@@ -239,6 +272,7 @@ class Settings(BaseSettings):
     worker: WorkerSettings = WorkerSettings()
     deployment: DeploymentSettings = DeploymentSettings()
     tenant_key: TenantKeySettings = TenantKeySettings()
+    signing: SigningSettings = SigningSettings()
     web: WebSettings = WebSettings()
     log: LogSettings = LogSettings()
 

@@ -24,7 +24,7 @@ from loopstream.runtime.hardening.stall import StallGuard
 from loopstream.runtime.inlet import ChannelInlet
 from loopstream.runtime.lanes import Lane, Lanes
 from loopstream.runtime.opening import Opener, Start
-from loopstream.runtime.outbox import Message, Outbox
+from loopstream.runtime.outbox import Headers, Message, Outbox
 from loopstream.runtime.ports import ChangelogEnds, Committed, Done, Generation, SendRecord
 from loopstream.runtime.probe import LogProbe
 from loopstream.runtime.report import Reporter
@@ -35,6 +35,7 @@ from loopstream.runtime.stats import Stats
 from loopstream.runtime.store import RowStore
 from loopstream.runtime.sweep import Sweep
 from loopstream.runtime.topics import Topics
+from loopstream.wire.signing import SIGNATURE, run_key, runner_key, sign_verdict
 from loopstream.wire.verdicts import encode_model
 
 TICK_S: Final = 0.25
@@ -148,12 +149,26 @@ class Core:
         value = partial(encode_model, verdict, self.settings.verdict_format)
         appended = verdict.append_time
         self.outbox.put(
-            Message(self.topics.verdicts, scope.encode(), value, partition, appended=appended)
+            Message(
+                self.topics.verdicts,
+                scope.encode(),
+                value,
+                partition,
+                appended=appended,
+                headers=self._signer(verdict.runner, scope),
+            )
         )
         self.stats.actions[verdict.action] += 1
         kind = (verdict.detector, verdict.action.value, verdict.mode)
         self.stats.measures.verdicts[kind] += 1
         self.reporter.verdict(verdict)
+
+    def _signer(self, runner: str | None, scope: str) -> Callable[[bytes], Headers] | None:
+        master = self.settings.signing_key
+        if master is None:
+            return None
+        key = run_key(runner_key(master, runner or ""), scope)
+        return lambda value: [(SIGNATURE, sign_verdict(key, value))]
 
     def _put_dead_letter(self, letter: DeadLetter, partition: int) -> None:
         key = f"{letter.topic}-{letter.partition}@{letter.offset}#{letter.index}".encode()

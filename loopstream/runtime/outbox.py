@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-Send = Callable[[str, bytes | None, bytes, int], Awaitable["asyncio.Future[Any]"]]
-"""(topic, key, value, partition) -> confirmation."""
+Send = Callable[..., Awaitable["asyncio.Future[Any]"]]
+"""(topic, key, value, partition), and headers where there are any -> confirmation."""
+Headers = list[tuple[str, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,8 @@ class Message:
     partition: int
     appended: int | None = None
     """Append time of the event that caused it, in milliseconds; None: nobody asks."""
+    headers: Callable[[bytes], Headers] | None = None
+    """Makes the record's headers of its value."""
 
 
 class Outbox:
@@ -100,7 +103,10 @@ class Outbox:
         number = self._taken + 1
         try:
             value = message.value()
-            future = await self._send(message.topic, message.key, value, message.partition)
+            headers = () if message.headers is None else (message.headers(value),)
+            future = await self._send(
+                message.topic, message.key, value, message.partition, *headers
+            )
         except Exception as error:
             self.failure = self.failure or error
             raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -66,6 +66,8 @@ class WorkerSettings:
 
     tenant_key: TenantKey | None = None
     """The key that runners fingerprint with, where raw events are to be accepted too."""
+    signing_key: bytes | None = field(default=None, repr=False)
+    """Master key of signed verdicts; None: they are not signed."""
     samples: bool = False
     """Dead letters carry the first bytes of what was refused."""
 
@@ -109,6 +111,7 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         datadir=worker.datadir,
         verdict_format=worker.verdict_format,
         tenant_key=TenantKey(key_id, secret) if key_id and secret else None,
+        signing_key=settings.signing.read(),
         samples=deployment.capture == "full",
         start_timeout_s=settings.timeout_s,
         log_level=settings.log.level.upper(),

@@ -18,6 +18,7 @@ NAMES: Final = (
     "verdicts_duplicate",
     "verdicts_shadow",
     "verdicts_undecodable",
+    "verdicts_unsigned",
     "verdicts_evicted",
     "warns",
     "blocks",

@@ -32,6 +32,8 @@ class RunnerFace:
         key: the tenant's secret, at least 16 bytes. Digests are then HMACs, which nobody without
             the key can guess arguments from.
         key_id: the key's name, the same in all runners of a run; absent: derived from the key.
+        verdict_key: the key that this ``runner`` was issued (`wire.signing.runner_key`): verdicts
+            that no worker has signed with it are ignored and counted.
         capture: what leaves this process beside digests. ``"digests"``: nothing. ``"preview"``:
             the first 512 characters of redacted arguments and outcomes. ``"full"``: all of them.
         redact: what previews and full values go through first, see `mask_secrets`; None: nothing.
@@ -61,6 +63,7 @@ class RunnerFace:
         runner: str | None = None,
         key: bytes | None = None,
         key_id: str | None = None,
+        verdict_key: bytes | None = None,
         capture: Capture = "digests",
         redact: Redact | None = mask_secrets,
         profiles: Sequence[str] = ("documented",),
@@ -78,6 +81,7 @@ class RunnerFace:
             session=session,
             key=key,
             key_id=key_id,
+            verdict_key=verdict_key,
             capture=capture,
             redact=redact,
             profiles=tuple(profiles),

@@ -18,6 +18,7 @@ from loopstream.sdk.scribe import Scribe
 from loopstream.sdk.session import Kit, RunSession, Status
 from loopstream.sdk.stream import Stream
 from loopstream.wire.routing import scope_key
+from loopstream.wire.signing import is_signed, run_key
 from loopstream.wire.verdicts import decode_verdict
 
 log: Final = logging.getLogger("loopstream.sdk")
@@ -160,14 +161,28 @@ class Hub:
             return
         with self._lock:
             live = self._runs.get(verdict.scope)
-        if live is not None:
-            live.receive(verdict)
+        if live is None:
+            return
+        if not self._signed(verdict.scope, record):
+            self.counters.add("verdicts_unsigned")
+            self.complaints.say(
+                "signature",
+                "A verdict on one of our runs is not signed by a worker: partition %d, offset %d.",
+                record.partition,
+                record.offset,
+            )
+            return
+        live.receive(verdict)
 
     @property
     def live(self) -> int:
         """How many runs have begun and not ended."""
         with self._lock:
             return len(self._runs)
+
+    def _signed(self, scope: str, record: Record) -> bool:
+        key = self.options.verdict_key
+        return key is None or is_signed(run_key(key, scope), record.value or b"", record.signature)
 
     def _run_of(self, key: bytes) -> RunSession | None:
         with self._lock:

@@ -23,6 +23,7 @@ from loopstream.sdk.ports import Done, Record, Refused
 from loopstream.wire.codec import CONTENT_TYPE
 from loopstream.wire.connection import Connection, TokenFile
 from loopstream.wire.limits import MAX_RECORD_BYTES, MAX_VERDICT_BYTES
+from loopstream.wire.signing import SIGNATURE
 
 _REFUSALS: Final = (MessageSizeTooLargeError, RecordListTooLargeError, InvalidRecordError)
 _COMMON: Final[dict[str, Any]] = {
@@ -144,7 +145,12 @@ class KafkaIn:
         batches = self._consumer.poll(timeout_ms=int(timeout * 1000))
         return [
             Record(
-                place.partition, found.offset, found.key, found.value, _content_type(found.headers)
+                place.partition,
+                found.offset,
+                found.key,
+                found.value,
+                _header(found.headers, CONTENT_TYPE),
+                _header(found.headers, SIGNATURE),
             )
             for place, batch in batches.items()
             for found in batch
@@ -184,5 +190,5 @@ def _translated(error: Exception) -> Exception:
     return Refused(type(error).__name__) if isinstance(error, _REFUSALS) else error
 
 
-def _content_type(headers: Iterable[tuple[str, bytes]]) -> bytes | None:
-    return next((value for name, value in headers if name == CONTENT_TYPE), None)
+def _header(headers: Iterable[tuple[str, bytes]], wanted: str) -> bytes | None:
+    return next((value for name, value in headers if name == wanted), None)

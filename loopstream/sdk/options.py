@@ -13,6 +13,7 @@ from loopstream.errors import SettingsError
 from loopstream.sdk.capture import CAPTURES, Capture, Redact, mask_secrets
 from loopstream.sdk.names import bounded_id
 from loopstream.sdk.prints import PROFILES, Printer
+from loopstream.wire.signing import KEY_BYTES
 
 Fail = Literal["open", "closed"]
 
@@ -34,6 +35,7 @@ class Options:
     session: str | None = None
     key: bytes | None = field(default=None, repr=False)
     key_id: str | None = None
+    verdict_key: bytes | None = field(default=None, repr=False)
     capture: Capture = "digests"
     redact: Redact | None = mask_secrets
     profiles: tuple[str, ...] = ("documented",)
@@ -52,6 +54,8 @@ class Options:
         _require(known, "profiles", f"are of {', '.join(PROFILES)}")
         long_enough = self.key is None or len(self.key) >= MIN_KEY_BYTES
         _require(long_enough, "key", f"has at least {MIN_KEY_BYTES} bytes")
+        signed = self.verdict_key is None or len(self.verdict_key) == KEY_BYTES
+        _require(signed, "verdict_key", f"has {KEY_BYTES} bytes")
         _require(self.key_id is None or self.key is not None, "key_id", "names a key")
         _require(0 <= self.linger_ms <= 10_000, "linger_ms", "is between 0 and 10000")
         enough = self.max_buffer_bytes >= MIN_BUFFER_BYTES

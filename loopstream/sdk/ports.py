@@ -22,6 +22,7 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None
     content_type: bytes | None = None
+    signature: bytes | None = None
 
 
 class Out(Protocol):
