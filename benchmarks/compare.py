@@ -31,7 +31,9 @@ TIMEOUT_S = 300
 
 def records(kind: str, framing: int, events: int, runs: int) -> Iterator[tuple[int, bytes, bytes]]:
     """(partition, key, value) of the input; frames hold events of one partition."""
-    source = work.streak_events(events, runs) if kind == "streak" else work.engine_events(events, runs)
+    source = (
+        work.streak_events(events, runs) if kind == "streak" else work.engine_events(events, runs)
+    )
     pack = work.streak_record if kind == "streak" else work.engine_record
     places = {}
     waiting: dict[int, list[Any]] = {}
@@ -74,7 +76,9 @@ def fill(bootstrap: str, prefix: str, kind: str, framing: int, events: int, runs
     return written
 
 
-def run_peer(peer: str, bootstrap: str, prefix: str, kind: str, events: int, tag: str) -> dict[str, Any]:
+def run_peer(
+    peer: str, bootstrap: str, prefix: str, kind: str, events: int, tag: str
+) -> dict[str, Any]:
     """One peer in a process of its own, on input that is there already."""
     out = f"{prefix}.verdicts" if peer == OURS else f"{prefix}-{peer}-{tag}"
     if peer != OURS:
@@ -113,9 +117,12 @@ def measure(
             result = run_peer(peer, bootstrap, prefix, kind, events, str(turn))
             result["input_bytes_per_event"] = written / events
             results[peer].append(result)
-            print(f"  {kind:6} frames of {framing:2} round {turn} {peer:18} {result['rate']:10,.0f}/s "
-                  f"{result['cpu_per_100k']:.2f} CPU s per 100k, {result['verdicts']} verdicts",
-                  file=sys.stderr, flush=True)
+            print(
+                f"  {kind:6} frames of {framing:2} round {turn} {peer:18} {result['rate']:10,.0f}/s "
+                f"{result['cpu_per_100k']:.2f} CPU s per 100k, {result['verdicts']} verdicts",
+                file=sys.stderr,
+                flush=True,
+            )
         counts = {peer: results[peer][-1]["verdicts"] for peer in peers}
         if len(set(counts.values())) != 1:
             raise SystemExit(f"the peers disagree on the verdicts: {counts}")

@@ -63,7 +63,9 @@ def engine_events(events: int, runs: int) -> Iterator[tuple[str, dict[str, Any]]
             loops = number % 10 == 0 and turn % 40 < 24
             call = _digest("loop" if loops else f"{run}/{turn}")
             result = _digest("same" if loops else f"{run}/{turn}/result")
-            for step, event in enumerate((_call(run, turn, call), _outcome(run, turn, call, result))):
+            for step, event in enumerate(
+                (_call(run, turn, call), _outcome(run, turn, call, result))
+            ):
                 seq = 2 * turn + step
                 yield run, {**event, "id": f"{run}-{seq}", "seq": seq}
                 produced += 1

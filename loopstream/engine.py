@@ -201,9 +201,7 @@ class Engine:
             self._update_standing(step)
         return step
 
-    def _step_extended(
-        self, fold: ExtendedFold, step: Step, event: RunEvent, at: Position
-    ) -> None:
+    def _step_extended(self, fold: ExtendedFold, step: Step, event: RunEvent, at: Position) -> None:
         state = step.state
         if isinstance(event, ToolCall):
             fold.call(step, event, at)

@@ -124,7 +124,9 @@ def main() -> None:
     )
     product = partition_factory(settings)
 
-    def make(deployment: Any, number: int, partitions: int, rows: Any, sources: Any, state: Any) -> Any:
+    def make(
+        deployment: Any, number: int, partitions: int, rows: Any, sources: Any, state: Any
+    ) -> Any:
         if given.work == "streak":
             return metered(StreakLane(number, rows, state), meter)
         return metered(product(deployment, number, partitions, rows, sources, state), meter)

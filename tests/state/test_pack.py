@@ -97,7 +97,7 @@ def test_an_unpacked_state_has_the_same_bytes_and_the_same_future(latest: bool) 
     law()
 
 
-@LAW
+@settings(LAW, max_examples=15)
 @given(limits(), moves(latest=True))
 def test_a_rows_head_is_read_without_the_rest(settled: Limits, past: Moves) -> None:
     driver = Driver(settled, latest=True)

@@ -39,7 +39,7 @@ from loopstream.wire.codec import (
 )
 from loopstream.wire.limits import MAX_EVENT_BYTES, MAX_EVENTS_PER_FRAME
 
-LAW = settings(derandomize=True, database=None, deadline=None, max_examples=200)
+LAW = settings(derandomize=True, database=None, deadline=None, max_examples=80)
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=20)
 NAME = st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 DIGEST = st.binary(min_size=32, max_size=32)
