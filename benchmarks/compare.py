@@ -118,7 +118,8 @@ def measure(
             result["input_bytes_per_event"] = written / events
             results[peer].append(result)
             print(
-                f"  {kind:6} frames of {framing:2} round {turn} {peer:18} {result['rate']:10,.0f}/s "
+                f"  {kind:6} frames of {framing:2} round {turn} {peer:18} "
+                f"{result['rate']:10,.0f}/s "
                 f"{result['cpu_per_100k']:.2f} CPU s per 100k, {result['verdicts']} verdicts",
                 file=sys.stderr,
                 flush=True,

@@ -171,10 +171,10 @@ def watch(app: Any, given: Any, meter: Meter, ends: dict[int, int]) -> None:
     """Stop the clock when everything is committed, then the process."""
     while True:
         time.sleep(0.005)
-        consumer = app._consumer
+        consumer = app._consumer  # noqa: SLF001 - looking on, from outside
         if consumer is None or meter.seen < given.events:
             continue
-        committed = {n: consumer._committed_offset[TP(given.topic, n)] or 0 for n in ends}
+        committed = {n: consumer.committed_offset(TP(given.topic, n)) or 0 for n in ends}
         if all(committed[number] >= end for number, end in ends.items()):
             break
     meter.stop()
