@@ -187,16 +187,19 @@ def turns(
     *,
     agent: str = "looper",
     tool: str = "exec",
+    command: str = "ls",
     result: str = "no such file",
+    error: str | None = None,
 ) -> None:
-    """So many calls with the same arguments and result, as one frame."""
+    """So many calls with the same arguments and outcome, as one frame."""
     now = int(time.time() * 1000)
     base = {"v": 1, "run": run, "agent": agent, "session": "s1", "runner": "r1", "time": now}
     events: list[dict[str, Any]] = []
-    args, said = json.dumps({"command": "ls"}), json.dumps(result)
+    args = json.dumps({"command": command})
+    said = {"result": json.dumps(result)} if error is None else {"error": json.dumps(error)}
     for _ in range(count):
         call = uuid.uuid4().hex[:12]
         events.append(base | {"type": "tool_call", "tool": tool, "args": args, "call_id": call})
         outcome = {"type": "tool_outcome", "tool": tool, "args": args, "call_id": call}
-        events.append(base | outcome | {"result": said})
+        events.append(base | outcome | said)
     house.send_frame(events)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -13,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.house import House, wait_for
-from tests.web.conftest import Dashboard, Tab, new_run, turns
+from tests.web.conftest import TOKEN, Dashboard, Tab, new_run, turns
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
 expect.set_options(timeout=60_000)
@@ -354,24 +356,38 @@ def test_pausing_holds_the_rows(house: House, tab: Tab) -> None:
     tab.clean()
 
 
+def play_fleet(house: House, dashboard: Dashboard, pace_s: float) -> str:
+    """A few agents that loop in a few ways; the run that is to be looked at."""
+    named = itertools.count(17)
+    last = f"linter-{next(named)}"
+    turns(house, last, 2, agent="linter", tool="list_files", result="a.py b.py")
+    for _ in range(10):
+        turns(house, last, 1, agent="linter", tool="read", command="app.py", result="x = 1")
+        turns(house, last, 1, agent="linter", tool="exec", command="lint", result="x is unused")
+    for _ in range(3):
+        for agent, tool, count, error in (
+            ("researcher", "web_search", 12, None),
+            ("supporter", "jira_lookup", 11, "Unknown tool: jira_lookup"),
+            ("deployer", "exec", 20, None),
+        ):
+            run = f"{agent}-{next(named)}"
+            turns(house, run, 2, agent=agent, tool="list_files", result="a.csv b.csv")
+            turns(house, run, count, agent=agent, tool=tool, error=error)
+            house.hear(run, 1)
+            time.sleep(pace_s)
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    freed = {"run": f"id={run}", "action": "release", "by": "Ada", "reason": "db1 is back"}
+    wait_for("it can be released", lambda: dashboard.ask("/command", freed, bearer)[0] == 200)
+    house.hear(last, 2)
+    wait_for("it is written down", lambda: house.summaries()[last]["status"] == "blocked")
+    return last
+
+
 def test_pictures_for_the_readme(
     house: House, dashboard: Dashboard, browser: Browser, tmp_path: Path
 ) -> None:
     """Kept with the documentation where SCREENSHOTS is set."""
-    for agent, tool, count in (
-        ("researcher", "web_search", 12),
-        ("deployer", "exec", 21),
-        ("watcher", "process", 11),
-        ("coder", "read", 20),
-    ):
-        for _ in range(2):
-            run = f"{agent}-{new_run('x')[2:]}"
-            turns(house, run, 3, agent=agent, tool="list_files", result="a.csv b.csv")
-            turns(house, run, count, agent=agent, tool=tool)
-            house.hear(run, 1)
-    last = run
-    house.hear(last, 2)
-    wait_for("it is written down", lambda: house.summaries()[last]["status"] == "blocked")
+    last = play_fleet(house, dashboard, pace_s=4.0 if os.environ.get("SCREENSHOTS") else 0.0)
     for scheme in ("light", "dark"):
         context = browser.new_context(
             viewport={"width": 1280, "height": 800},
