@@ -32,8 +32,9 @@ SETTINGS: Final = (
 class Worker:
     """One place in the fleet; the process in it comes and goes."""
 
-    def __init__(self, name: str, command: list[str], folder: Path) -> None:
+    def __init__(self, name: str, command: list[str], folder: Path, *, guest: bool) -> None:
         self.name = name
+        self.guest = guest
         self.wanted = True
         self.paused = False
         self.started = 0.0
@@ -131,6 +132,15 @@ class Fleet:
         self.workers.remove(guest)
         return guest.end()
 
+    def settle(self) -> None:
+        """Wake who is paused, and let guests go."""
+        for worker in list(self.workers):
+            if worker.paused:
+                worker.signal(signal.SIGCONT)
+                worker.paused = False
+            if worker.guest:
+                self.leave(worker)
+
     def close(self) -> list[int | None]:
         """Stop all, gracefully; their exit codes."""
         for worker in self.workers:
@@ -151,4 +161,4 @@ class Fleet:
         command += [word for text in SETTINGS for word in ("--set", text)]
         if static:
             command += ["--instance-id", name]
-        return Worker(name, command, self._folder)
+        return Worker(name, command, self._folder, guest=not static)

@@ -53,6 +53,7 @@ class Soak:
         self._troubles: list[str] = []
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._turn = itertools.count()
+        self._early = False
         self._broker = EmbeddedKafka(folder / "kafka")
         self._broker.start(timeout=180)
         bootstrap = self._broker.bootstrap
@@ -66,7 +67,7 @@ class Soak:
             seed=options.seed,
             per_second=options.per_second,
             runs=options.runs,
-            poison=POISON in options.faults,
+            poison=options.intensity * (POISON in options.faults),
         )
         self._operator = KafkaProducer(bootstrap_servers=bootstrap)
         self._group = KafkaConsumer(
@@ -101,11 +102,15 @@ class Soak:
         self._oracle.end()
         return self._outcome(seconds)
 
+    def finish(self) -> None:
+        """Come to an end now (from a signal handler): no more faults, no more load."""
+        self._early = True
+
     # -- time ------------------------------------------------------------------------------
 
     def _play(self, started: float) -> None:
         end, next_sample = started + self._options.minutes * 60, started
-        while (now := time.monotonic()) < end or self._agenda:
+        while not self._early and ((now := time.monotonic()) < end or self._agenda):
             self._fleet.tend()
             self._broker.start(timeout=180)  # does nothing if it runs
             if now >= next_sample:
@@ -117,6 +122,7 @@ class Soak:
                 if what.failure is not None:
                     raise what.failure
             time.sleep(_TICK_S)
+        self._fleet.settle()
 
     def _at(self, moment: float, action: Callable[[], None]) -> None:
         heapq.heappush(self._agenda, (moment, next(self._turn), action))

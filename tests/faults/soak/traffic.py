@@ -130,7 +130,7 @@ class Load(threading.Thread):
         seed: int,
         per_second: int,
         runs: int,
-        poison: bool,
+        poison: float,
     ) -> None:
         super().__init__(name="load", daemon=True)
         self.sent: Counter[str] = Counter()
@@ -141,7 +141,7 @@ class Load(threading.Thread):
         self._topic = topic
         self._partitions = partitions
         self._per_second = per_second
-        self._poison = poison
+        self._poison = poison * _POISON
         self.born = 0
         self._seed = seed
         self.runs: list[list[Run]] = [[] for _ in range(partitions)]
@@ -184,7 +184,7 @@ class Load(threading.Thread):
     def _record(self, producer: KafkaProducer) -> int:
         """Write one record; the number of events in it."""
         partition = self._chance.randrange(self._partitions)
-        if self._poison and self._chance.random() < _POISON:
+        if self._chance.random() < self._poison:
             self._send(producer, self._bad(partition), partition)
             self.sent["poison"] += 1
             return 1
