@@ -25,6 +25,10 @@ HELP = "docs/reference/cli.md"
 
 NOT_RUN = {
     r"make (install|demo|test|test-fast)": "run by whoever runs these tests, or longer than they",
+    r"make (soak|fuzz)": "longer than these tests; tests/faults and tests/fuzz run short ones",
+    r"loopstream (explain|replay|diff|report|export|sql|label|tune|tail)\b": (
+        "they ask for an incident of the reader's own; tests/replay runs each"
+    ),
     r"source ": "the shell's business",
     r"docker ": "no Docker daemon is at hand",
     r"kubectl (apply|create)": "no cluster is at hand",
