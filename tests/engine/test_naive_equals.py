@@ -21,7 +21,7 @@ from tests.engine.strategies import limits, steps
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 LAW = settings(
-    max_examples=250,
+    max_examples=160,
     deadline=None,
     derandomize=True,
     database=None,
