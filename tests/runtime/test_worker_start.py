@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -65,14 +64,12 @@ WAYS = [
 
 @pytest.mark.parametrize("command", WAYS)
 def test_kafka_that_is_not_there(start: Start, command: tuple[str, ...]) -> None:
-    began = time.monotonic()
     process = start(*command, BOOTSTRAP=f"127.0.0.1:{closed_port()}", TIMEOUT_S="3")
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 4, output
     assert "no broker answered within 3 s" in output
     assert "LOOPSTREAM_BOOTSTRAP" in output
     assert "Traceback" not in output
-    assert time.monotonic() - began < 15, output
 
 
 @pytest.mark.kafka
