@@ -21,7 +21,7 @@ from tests.engine.strategies import limits, steps
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 LAW = settings(
-    max_examples=160,
+    max_examples=250,
     deadline=None,
     derandomize=True,
     database=None,
@@ -142,7 +142,7 @@ def test_incremental_equals_naive_under_the_fixed_settings() -> None:
     assert [rule for rule in REACHED_FIXED if seen[rule] < 5] == []
 
 
-@LAW
+@settings(LAW, max_examples=100)
 @given(st.lists(limits(), min_size=2, max_size=4), st.lists(steps(max_parts=3), max_size=6))
 def test_equal_under_settings_that_change(
     changes: list[Limits], stretches: list[list[NaiveStep]]
