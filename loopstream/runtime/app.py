@@ -120,6 +120,7 @@ class WorkerApp(faust.App):
                 consumer.committed_offset(tp),
                 earliest.get(tp) or 0,
                 recovered[TP(self.core.topics.changelog, tp.partition)] + 1,
+                self.core.opener.sealed(tp.partition),
             )
             for tp in mine
         }

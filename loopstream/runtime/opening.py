@@ -15,7 +15,7 @@ from loopstream.runtime.fold import Fold, FoldFactory
 from loopstream.runtime.lanes import Lane
 from loopstream.runtime.ports import SendRecord
 from loopstream.runtime.rows import PartitionRows
-from loopstream.runtime.seal import SEAL_KEY, check_seal
+from loopstream.runtime.seal import SEAL_KEY, check_seal, unpack_seal
 from loopstream.runtime.sources import Sources
 from loopstream.runtime.stats import Stats
 from loopstream.runtime.store import RowStore
@@ -32,11 +32,20 @@ class Start:
     earliest: int
     changelog_next: int
     """Offset after the last changelog record that was recovered."""
+    sealed: int | None = None
+    """Last offset that the recovered rows include, by their seal."""
 
     @property
     def offset(self) -> int:
-        """Offset that the first record must have."""
-        return max(self.committed or 0, self.earliest)
+        """Offset that the first record must have.
+
+        A commit that is not told (aiokafka ignores the error of a coordinator that is still
+        loading after a restart of its broker) must not mean a start from the beginning: old events
+        would be judged again, by the settings of today. Rows, their seal and the verdicts before
+        it are durable, so what follows the seal is next.
+        """
+        told = (-1 if self.sealed is None else self.sealed) + 1
+        return max(told if self.committed is None else self.committed, self.earliest)
 
 
 class Opener:
@@ -71,6 +80,11 @@ class Opener:
             CorruptStateError: the rows of a partition are incomplete.
         """
         return [await self._open(start) for start in starts]
+
+    def sealed(self, number: int) -> int | None:
+        """Last event offset that the rows of a partition include; None: there is no seal."""
+        row = self._store().rows(number).get(SEAL_KEY)
+        return None if row is None else unpack_seal(row).last_offset
 
     async def _open(self, start: Start) -> Lane:
         number, rows = start.partition, self._store().rows(start.partition)
