@@ -7,7 +7,7 @@ Pure: no clock, no IO, no chance. The same events give the same verdicts, byte f
 from __future__ import annotations
 
 import hashlib
-from typing import Final, Protocol
+from typing import Final, Protocol, overload
 
 from loopstream.detect.base import DetectorName, Finding
 from loopstream.detect.judge import forecast, judge, mute_of
@@ -142,31 +142,22 @@ class Engine:
         self._shadow = deployment.mode == "shadow"
         self._retain = retain
 
-    def call_digests(self, event: ToolCall) -> CallDigests | ExtendedCall | None:
-        """A call's digests for this deployment's profile; None if it has none."""
-        fp = event.fp
-        if fp is None:
-            return None
-        if self._extended is not None:
-            return fp.extended
-        return fp.documented if self._documented else fp.reference
+    @overload
+    def digests(self, event: ToolCall) -> CallDigests | ExtendedCall | None: ...
 
-    def outcome_digests(self, event: ToolOutcome) -> OutcomeDigests | ExtendedOutcome | None:
-        """An outcome's digests for this deployment's profile; None if it has none."""
-        fp = event.fp
-        if fp is None:
-            return None
-        if self._extended is not None:
-            return fp.extended
-        return fp.documented if self._documented else fp.reference
+    @overload
+    def digests(self, event: ToolOutcome) -> OutcomeDigests | ExtendedOutcome | None: ...
 
     def digests(
         self, event: ToolCall | ToolOutcome
     ) -> CallDigests | ExtendedCall | ExtendedOutcome | None:
-        """Either's digests."""
-        return (
-            self.call_digests(event) if isinstance(event, ToolCall) else self.outcome_digests(event)
-        )
+        """The event's digests for this deployment's profile; None if it has none."""
+        fp = event.fp
+        if fp is None:
+            return None
+        if self._extended is not None:
+            return fp.extended
+        return fp.documented if self._documented else fp.reference
 
     def step(self, state: RunState, event: RunEvent, limits: Limits, at: Position) -> Step:
         """Fold one event into its run's state, in place.

@@ -134,7 +134,7 @@ class Story:
                 self._asked_group = entry.get("group", "")
 
     def _call(self, entry: Entry, state: RunState, event: ToolCall, limits: Limits) -> None:
-        digests = self._engine.call_digests(event)
+        digests = self._engine.digests(event)
         if digests is None:
             raise ValueError("a call without this profile's digests")
         tool = short_name(event.tool)
@@ -160,7 +160,7 @@ class Story:
         return f"the alarm of {step.judgement.detector}"
 
     def _outcome(self, entry: Entry, event: ToolOutcome) -> None:
-        digests = self._engine.outcome_digests(event)
+        digests = self._engine.digests(event)
         if digests is None:
             raise ValueError("an outcome without this profile's digests")
         signature = signature_of(short_name(event.tool), _told_apart(digests))
