@@ -38,7 +38,7 @@ test: lint types ## All checks and all tests
 	$(PYTEST) -n 2 --dist loadfile
 
 test-fast: $(STAMP) ## The tests that need no broker
-	$(PYTEST) -n 2 --dist loadfile -m 'not kafka and not slow'
+	$(PYTEST) -n 2 --dist worksteal -m "not kafka and not slow"
 
 lint: $(STAMP) ## Style, layers, dependencies
 	$(BIN)/ruff check .

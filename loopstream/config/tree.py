@@ -95,6 +95,8 @@ class WorkerSettings(_Section):
     """One worker process. Nothing here changes a verdict."""
 
     checkpoint_interval_s: Seconds = 0.5
+    """Shortest time between checkpoints: of few or hot runs, whose rows are cheap by the event."""
+    checkpoint_max_interval_s: Seconds = 10.0
     """Longest time between checkpoints: changelog volume against replay after a crash."""
     max_dirty_rows: Many = 20_000
     """Changed rows at which a checkpoint starts early."""

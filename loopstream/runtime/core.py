@@ -25,6 +25,7 @@ from loopstream.runtime.inlet import ChannelInlet
 from loopstream.runtime.lanes import Lane, Lanes
 from loopstream.runtime.opening import Opener, Start
 from loopstream.runtime.outbox import Headers, Message, Outbox
+from loopstream.runtime.pace import Pace
 from loopstream.runtime.ports import ChangelogEnds, Committed, Done, Generation, SendRecord
 from loopstream.runtime.probe import LogProbe
 from loopstream.runtime.report import Reporter
@@ -117,6 +118,11 @@ class Core:
             report=self.reporter.checkpoint,
         )
         self.sequencer = Sequencer(self.lanes, self.inlet, self.sources, stats, topics.events, send)
+        self._pace = Pace(
+            settings.checkpoint_interval_s,
+            settings.checkpoint_max_interval_s,
+            settings.max_dirty_rows,
+        )
         self._early = asyncio.Event()
         self._next_audit = time.monotonic() + settings.audit_interval_s
 
@@ -223,23 +229,25 @@ class Core:
             Exception: something was refused; nothing of it may be committed.
         """
         while True:
-            await self._wait_until_due()
+            await self._wait()
             await self.sequencer.append()
-            if self.lanes.behind:
-                await self.checkpointer.take()
-            else:
+            applied = self.stats.notes["applied"]
+            if not self.lanes.behind:
+                self._pace.took(applied)
                 self.checkpointer.last = time.monotonic()
                 await self._audit_when_idle()
+            elif self._pace.due(self.lanes.dirty, applied):
+                await self.checkpointer.take()
+                self._pace.took(applied)
 
     async def _audit_when_idle(self) -> None:
         if time.monotonic() >= self._next_audit:
             self._next_audit = time.monotonic() + self.settings.audit_interval_s
             await self.checkpointer.audit()
 
-    async def _wait_until_due(self) -> None:
-        due = self.checkpointer.last + self.settings.checkpoint_interval_s - time.monotonic()
+    async def _wait(self) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._early.wait(), max(due, 0.01))
+            await asyncio.wait_for(self._early.wait(), self._pace.wait_s())
         self._early.clear()
 
     async def close(self) -> None:

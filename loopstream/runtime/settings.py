@@ -26,6 +26,8 @@ class WorkerSettings:
     """Partition count that the topics must have; None: whatever the events topic has."""
 
     checkpoint_interval_s: float = 0.5
+    """Shortest time between checkpoints: of few or hot runs, whose rows are cheap by the event."""
+    checkpoint_max_interval_s: float = 10.0
     """Longest time between checkpoints: changelog volume against replay after a crash."""
     max_dirty_rows: int = 20_000
     """Changed rows at which a checkpoint starts early, and fetching pauses until it took them."""
@@ -101,6 +103,7 @@ def worker_settings(settings: Settings) -> WorkerSettings:
             key_id=settings.tenant_key.id,
         ),
         checkpoint_interval_s=worker.checkpoint_interval_s,
+        checkpoint_max_interval_s=worker.checkpoint_max_interval_s,
         max_dirty_rows=worker.max_dirty_rows,
         max_live_runs=worker.max_live_runs,
         session_timeout_s=worker.session_timeout_s,

@@ -25,6 +25,7 @@ def test_nothing_is_said_about_real_runs() -> None:
     assert not said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offset", range(4))
 def test_spliced_loops_are_blocked_within_twelve_laps(offset: int) -> None:
     missed, seen = [], set()

@@ -62,7 +62,8 @@ def test_places_are_filled_in() -> None:
     ]
 
 
-def test_unrolling_is_bounded() -> None:
+def test_unrolling_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loopstream.scenarios.MAX_EVENTS", 10_000)
     block: dict[str, Any] = {"op": "call"}
     for _ in range(4):
         block = {"repeat": 1000, "steps": [block]}

@@ -17,6 +17,8 @@ from tests.cli.conftest import Cli
 from tests.replay.files import kcat, pinned
 from tests.replay.traffic import Teller, healthy, interleaved, looping
 
+pytestmark = pytest.mark.slow  # a browser for each
+
 CHROMIUM = shutil.which("chromium")
 HOSTILE = (
     "</script><script>window.hit=1</script>",

@@ -63,6 +63,7 @@ def test_a_replay_that_was_interrupted_comes_to_the_same(
     assert lines(kept, tmp_path) == whole
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_replay_that_was_killed_comes_to_the_same(tmp_path: Path, cli: Cli) -> None:
     runs = [looping(f"run-{n}", turns=40) for n in range(150)]

@@ -98,6 +98,7 @@ def test_a_grid_of_nonsense_is_refused(text: str) -> None:
         grid_of([text])
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_how_many_good_real_runs_each_threshold_would_have_stopped(
     cli: Cli, tmp_path: Path

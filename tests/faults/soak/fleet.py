@@ -13,7 +13,6 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 SESSION_S: Final = 10.0
-CHECKPOINT_S: Final = 2.0
 GRACE_S: Final = 60.0
 _AGAIN_S: Final = 1.0
 _STOP_S: Final = 30.0
@@ -22,7 +21,6 @@ ASKED_FOR: Final = (None, 0, -signal.SIGKILL, -signal.SIGTERM)
 
 SETTINGS: Final = (
     f"worker.session_timeout_s={SESSION_S:g}",
-    f"worker.checkpoint_interval_s={CHECKPOINT_S:g}",
     "worker.progress_timeout_s=60",
     # Ended runs are forgotten while the soak goes on, so tombstones are under fire too.
     f"deployment.grace_s={GRACE_S:g}",
