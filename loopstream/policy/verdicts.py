@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Reversible
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from loopstream.detect.base import Finding
+from loopstream.detect.base import DetectorName, Finding
 from loopstream.detect.limits import Limits
 from loopstream.events import Control, RunEvent, ToolCall, verdict
 from loopstream.events.verdict import Action, Evidence, Level, Verdict
@@ -62,11 +62,27 @@ class Decision:
     """Where a block covers more than one target; else ``target`` says it."""
     mode: Mode | None = None
     """Where it is not the deployment's."""
+    instead_of: Action | None = None
+    """What a detector that only warns would have asked for."""
 
     @classmethod
-    def on(cls, action: Action, finding: Finding, reason: str) -> Decision:
+    def on(
+        cls, action: Action, finding: Finding, reason: str, mode: Mode | None = None
+    ) -> Decision:
         """A decision made of a finding."""
-        return cls(action, finding.level, standing_of(finding), reason, finding.target)
+        held_back = None
+        if finding.capped:
+            guard = finding.detector is DetectorName.GUARD
+            held_back = Action.ABORT if guard else Action.BLOCK
+        return cls(
+            action,
+            finding.level,
+            standing_of(finding),
+            reason,
+            finding.target,
+            mode=mode,
+            instead_of=held_back,
+        )
 
 
 def standing_of(finding: Finding) -> Standing:
@@ -86,17 +102,21 @@ def verdict_id(prefix: str, scope: str, trigger: str, decision: Decision) -> str
 
     A JSON-free, length-prefixed text is hashed, so that no two different tuples collide.
     """
-    parts = (
-        prefix,
-        scope,
-        trigger,
-        decision.standing.detector,
-        decision.action.value,
-        decision.standing.key,
+    standing = decision.standing
+    framed = (
+        _framed(prefix)
+        + _framed(scope)
+        + _framed(trigger)
+        + _framed(standing.detector)
+        + _framed(decision.action.value)
+        + _framed(standing.key)
     )
-    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
-    framed = b"".join(len(data).to_bytes(4, "big") + data for data in encoded)
     return hashlib.sha256(framed).hexdigest()[:32]
+
+
+def _framed(part: str) -> bytes:
+    data = part.encode("utf-8", "surrogatepass")
+    return len(data).to_bytes(4, "big") + data
 
 
 def publish(
@@ -109,7 +129,9 @@ def publish(
     """Number a decision within its run and make the verdict of it; changes ``state``."""
     state.verdict_seq += 1
     standing, position = decision.standing, trigger.position
-    if decision.level is not Level.NONE:
+    # A detector in shadow has no say in what is told of the run.
+    aside = decision.mode == "shadow" != deployment.mode
+    if decision.level is not Level.NONE and not aside:
         state.last_verdict = Said(
             decision.action.value,
             decision.level.value,
@@ -149,6 +171,7 @@ def publish(
             counted=_counted(state, targets),
         ),
         mode=decision.mode or deployment.mode,
+        instead_of=decision.instead_of,
         profile=deployment.profile,
         settings=limits.digest,
         event_time=trigger.time,
@@ -177,21 +200,20 @@ def _counted(state: RunState, targets: tuple[Target, ...]) -> tuple[int, ...]:
         return ()
     named = {target.signature for target in targets}
     wide = [target for target in targets if target.signature is None]
+    records: Reversible[Any] = (
+        state.history.records if state.extended is None else state.extended.records
+    )
     offsets: list[int] = []
-    for tool, signature, offset in islice(_newest(state), _LOOKED_AT):
-        if signature in named or (wide and any(t.covers(tool, signature) for t in wide)):
-            offsets.append(offset)
+    for record in islice(reversed(records), _LOOKED_AT):
+        call = record.call
+        if call.signature in named or (wide and _widely(state, wide, call)):
+            offsets.append(record.offset)
             if len(offsets) == _COUNTED:
                 break
     offsets.reverse()
     return tuple(offsets)
 
 
-def _newest(state: RunState) -> Iterator[tuple[str, str, int]]:
-    """Tool, signature and offset of each record, newest first."""
-    if state.extended is not None:
-        for kept in reversed(state.extended.records):
-            yield kept.call.tool.name, kept.call.signature, kept.offset
-        return
-    for record in reversed(state.history.records):
-        yield record.call.tool, record.call.signature, record.offset
+def _widely(state: RunState, wide: list[Target], call: Any) -> bool:
+    tool: str = call.tool if state.extended is None else call.tool.name
+    return any(target.covers(tool, call.signature) for target in wide)
