@@ -1,0 +1,1 @@
+"""What all benchmarks share: statistics, the one result shape, Kafka, processes, load."""

@@ -1,0 +1,1 @@
+"""Results to Markdown tables and SVG plots. Pure: nothing is measured here."""
