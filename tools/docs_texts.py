@@ -61,6 +61,10 @@ REJECTS: Final[Mapping[RejectCode, tuple[str, str]]] = {
         "An event without its raw values is above 64 KiB.",
         "Shorten what the runner puts into it.",
     ),
+    RejectCode.BAD_SIGNATURE: (
+        "The record is not signed, or not as its headers say; nothing of it was read.",
+        "Give the runner its key (`keys issue`); else find out who may write to the topic.",
+    ),
     RejectCode.UNDECODABLE: (
         "Neither msgpack nor JSON, or cut short.",
         "Check the content type, and who else writes to the topic.",
@@ -96,7 +100,7 @@ REJECTS: Final[Mapping[RejectCode, tuple[str, str]]] = {
         "Give all runners of a run the same key.",
     ),
     RejectCode.FORGED_CONTROL: (
-        "A control record that its source does not bear out. It had no effect.",
+        "A control record that its source does not bear out, or not of a worker. It had no effect.",
         "Find out who may write to the events topic.",
     ),
     RejectCode.SETTINGS_REFUSED: (

@@ -142,12 +142,27 @@ def moment(text: str | None) -> Moment:
 
 
 def make_job(settings: Settings, source: Source, **more: Any) -> Job:
-    """A replay under these process settings."""
+    """A replay under these process settings.
+
+    Raises:
+        SettingsError: the events are to be verified, and there is no key to do it with.
+    """
+    from loopstream.config import SigningSettings
+    from loopstream.replay.files import FileSource
     from loopstream.replay.run import Job
     from loopstream.runtime.settings import worker_settings
 
+    if isinstance(source, FileSource):
+        # What a pipe made of records are not the bytes that were signed.
+        settings = settings.model_copy(update={"signing": SigningSettings()})
     told = worker_settings(settings)
-    return Job(source=source, deployment=told.deployment, key=told.tenant_key, **more)
+    return Job(
+        source=source,
+        deployment=told.deployment,
+        key=told.tenant_key,
+        verifier=told.verifier,
+        **more,
+    )
 
 
 def scopes_of(runs: list[str] | None) -> frozenset[str]:

@@ -14,6 +14,7 @@ from loopstream.config.tree import (
     LogSettings,
     SecuritySettings,
     Settings,
+    SigningSettings,
     TenantKeySettings,
     WorkerSettings,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "NamedBlock",
     "SecuritySettings",
     "Settings",
+    "SigningSettings",
     "TenantKeySettings",
     "WorkerSettings",
     "load",

@@ -16,7 +16,8 @@ from loopstream.config.logs import LogFormat
 from loopstream.errors import SettingsError
 from loopstream.policy.deployment import Announce, Mode, Profile
 from loopstream.wire.connection import Connection, SaslMechanism, SecurityProtocol
-from loopstream.wire.signing import MIN_KEY_BYTES
+from loopstream.wire.keys import MAX_KEYS_BYTES, MasterKey, read_master_keys
+from loopstream.wire.signing import Verifier
 from loopstream.wire.verdicts import Format
 
 ENV_PREFIX: Final = "LOOPSTREAM_"
@@ -142,16 +143,16 @@ class DeploymentSettings(_Section):
     """How much of arguments and results events and dead letters may carry."""
 
 
-def _read_key(path: Path, setting: str) -> bytes:
+def _read_file(path: Path, setting: str, longest: int) -> bytes:
     try:
         with path.open("rb") as file:
-            key = file.read(MAX_KEY_BYTES + 1).removesuffix(b"\n")
+            data = file.read(longest + 1)
     except OSError as error:
         message = f"can't be read: {error.strerror}."
         raise SettingsError(message, where=f"{setting} {path}") from None
-    if not 0 < len(key) <= MAX_KEY_BYTES:
-        raise SettingsError(f"is empty or over {MAX_KEY_BYTES} bytes.", where=f"{setting} {path}")
-    return key
+    if not 0 < len(data.removesuffix(b"\n")) <= longest:
+        raise SettingsError(f"is empty or over {longest} bytes.", where=f"{setting} {path}")
+    return data
 
 
 class TenantKeySettings(_Section):
@@ -179,7 +180,9 @@ class TenantKeySettings(_Section):
         """
         if self.secret is not None:
             return self.secret.get_secret_value().encode()
-        return None if self.file is None else _read_key(self.file, "tenant_key.file")
+        if self.file is None:
+            return None
+        return _read_file(self.file, "tenant_key.file", MAX_KEY_BYTES).removesuffix(b"\n")
 
 
 class WebSettings(_Section):
@@ -208,34 +211,49 @@ class WebSettings(_Section):
 
 
 class SigningSettings(_Section):
-    """The master key of signed verdicts; runners are issued keys that are derived from it."""
+    """The master keys of signed records; runners are issued keys that are derived from them."""
 
     secret: SecretStr | None = None
     """The key itself, at least 32 bytes; better kept in a file."""
     file: Path | None = None
-    """File that holds the key: all its bytes but a last newline. Set: verdicts are signed."""
+    """File of keys: lines `id:hex`, the first signs, all verify. Set: workers sign."""
+    events: Literal["off", "verify", "required"] = "off"
+    """Records of the events topic: signatures are ignored, checked if there, or needed."""
 
     @model_validator(mode="after")
     def _one(self) -> Self:
         if self.secret is not None and self.file is not None:
-            raise ValueError("a key is either a secret or a file")
+            raise ValueError("keys are either a secret or a file")
         return self
 
-    def read(self) -> bytes | None:
-        """The key's bytes; None where no key is set.
+    def keys(self) -> tuple[MasterKey, ...]:
+        """The master keys, the one that signs first; none where none is set.
 
         Raises:
-            SettingsError: the file can't be read, or the key is under 32 bytes or over 4 KiB.
+            SettingsError: the file can't be read, or holds something else.
         """
         if self.secret is not None:
-            key, where = self.secret.get_secret_value().encode(), "signing.secret"
-        elif self.file is not None:
-            key, where = _read_key(self.file, "signing.file"), f"signing.file {self.file}"
-        else:
+            return read_master_keys(self.secret.get_secret_value().encode(), "signing.secret")
+        if self.file is None:
+            return ()
+        data = _read_file(self.file, "signing.file", MAX_KEYS_BYTES)
+        return read_master_keys(data, f"signing.file {self.file}")
+
+    def verifier(self) -> Verifier | None:
+        """Checks records of the events topic; None where they are not to be checked.
+
+        Raises:
+            SettingsError: as `keys`; or they are to be checked, and there is no key to do it with.
+        """
+        if self.events == "off":
             return None
-        if len(key) < MIN_KEY_BYTES:
-            raise SettingsError(f"is under {MIN_KEY_BYTES} bytes.", where=where)
-        return key
+        if not (keys := self.keys()):
+            raise SettingsError(
+                f"signing.events is {self.events}, and there is no key to check with.",
+                where="signing.file",
+                hint="Name the workers' keys, or trust the records with signing.events=off.",
+            )
+        return Verifier(keys, required=self.events == "required")
 
 
 class LogSettings(_Section):

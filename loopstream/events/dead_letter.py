@@ -15,6 +15,7 @@ class RejectCode(StrEnum):
 
     NULL_VALUE = "null_value"
     OVERSIZE_RECORD = "oversize_record"
+    BAD_SIGNATURE = "bad_signature"
     OVERSIZE_EVENT = "oversize_event"
     UNDECODABLE = "undecodable"
     TOO_DEEP = "too_deep"

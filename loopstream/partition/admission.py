@@ -7,13 +7,23 @@ from dataclasses import dataclass
 from typing import Final
 
 from loopstream.engine import Engine
-from loopstream.events import RejectCode, RunEvent, RunStarted, ToolCall, ToolOutcome
+from loopstream.events import (
+    Control,
+    Event,
+    Pin,
+    RejectCode,
+    RunEvent,
+    RunStarted,
+    ToolCall,
+    ToolOutcome,
+)
 from loopstream.partition.raw import (
     RawValueError,
     fingerprint_raw_call,
     fingerprint_raw_outcome,
 )
 from loopstream.state.run import REMEMBERED_IDS, RunState
+from loopstream.wire.signing import WORKER
 
 _ID_BYTES: Final = 16
 PLAIN: Final = ""
@@ -39,10 +49,24 @@ class RefusedEventError(Exception):
         self.detail = detail
 
 
-def check_identity(state: RunState, event: RunEvent) -> None:
+def check_signer(signer: str, event: Event) -> None:
+    """Workers sign what workers write, and a runner what it reports itself.
+
+    Raises:
+        RefusedEventError: ``forged_control``, ``identity_mismatch``.
+    """
+    if isinstance(event, Control | Pin):
+        if signer != WORKER:
+            raise RefusedEventError(RejectCode.FORGED_CONTROL, "signed by a runner")
+    elif signer == WORKER or event.runner not in (None, signer):
+        raise RefusedEventError(RejectCode.IDENTITY_MISMATCH, "signer")
+
+
+def check_identity(state: RunState, event: RunEvent, signer: str | None = None) -> None:
     """The first event that names them binds a run's agent, session and runner.
 
-    A runner that takes up a run again, and says so, may be another process than before.
+    A runner that takes up a run again, and says so, may be another process than before; but where
+    the runner has signed, a live run stays with the id that its signature was good for.
 
     Raises:
         RefusedEventError: ``identity_mismatch``.
@@ -51,16 +75,18 @@ def check_identity(state: RunState, event: RunEvent) -> None:
         raise RefusedEventError(RejectCode.IDENTITY_MISMATCH, "agent")
     if event.session != state.session and None not in (event.session, state.session):
         raise RefusedEventError(RejectCode.IDENTITY_MISMATCH, "session")
-    if event.runner != state.runner and None not in (event.runner, state.runner):
-        moved = isinstance(event, RunStarted) and (event.resumed or state.ended is not None)
-        if not moved:
+    runner = event.runner if signer is None else signer
+    if runner != state.runner and None not in (runner, state.runner):
+        resumed = isinstance(event, RunStarted) and event.resumed and signer is None
+        anew = isinstance(event, RunStarted) and state.ended is not None
+        if not (resumed or anew):
             raise RefusedEventError(RejectCode.IDENTITY_MISMATCH, "runner")
 
 
-def bind_identity(state: RunState, event: RunEvent) -> None:
+def bind_identity(state: RunState, event: RunEvent, signer: str | None = None) -> None:
     """Remember who the run belongs to; call it once the event is accepted."""
-    if event.runner is not None:
-        state.runner = event.runner
+    if (runner := event.runner if signer is None else signer) is not None:
+        state.runner = runner
     if state.agent is None:
         state.agent = event.agent
     if state.session is None:

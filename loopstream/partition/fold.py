@@ -25,6 +25,7 @@ from loopstream.partition.admission import (
     bind_identity,
     bind_key,
     check_identity,
+    check_signer,
     fingerprinted,
     is_duplicate,
     remember,
@@ -38,8 +39,9 @@ from loopstream.policy.deployment import Deployment, Profile
 from loopstream.policy.verdicts import Position
 from loopstream.state.pack import pack, peek, unpack
 from loopstream.state.run import NO_OFFSET, RunState
-from loopstream.wire.codec import CONTENT_TYPE, Decoded, decode_record
+from loopstream.wire.codec import Decoded
 from loopstream.wire.routing import partition_of, scope_key
+from loopstream.wire.signing import Verifier, open_record
 
 _SAMPLE_BYTES: Final = 1024
 _MAX_REASON: Final = 512
@@ -67,7 +69,7 @@ class Record(Protocol):
 
     @property
     def headers(self) -> Sequence[tuple[str, bytes]]:
-        """Only ``content-type`` is looked at."""
+        """Only ``content-type`` is looked at, and those of a signature where it is checked."""
         ...
 
 
@@ -92,6 +94,7 @@ class Partition:
             fresh and pins what the sources say now.
         key: the tenant's key, if the worker holds it: for raw events.
         samples: dead letters carry the first bytes of what was refused (``capture = full``).
+        verifier: checks the signatures of records; None: nobody asks who wrote them.
         engine: steps the runs; replay passes one that watches, or that asks "what if".
         in_force: makes the settings in force of those that the marker row holds.
 
@@ -113,6 +116,7 @@ class Partition:
         state: bytes | None = None,
         key: TenantKey | None = None,
         samples: bool = False,
+        verifier: Verifier | None = None,
         engine: Engine | None = None,
         in_force: MakeSettings = SettingsInForce,
     ) -> None:
@@ -127,6 +131,7 @@ class Partition:
         self._rows = rows
         self._key = key
         self._samples = samples
+        self._verifier = verifier
         self._marker = Marker(number) if state is None else Marker.unpack(state)
         self._settings = in_force(deployment.profile, self._marker.settings)
         self._controls = Controls(deployment, partitions, sources, self._marker, self._settings)
@@ -168,7 +173,8 @@ class Partition:
             applied; read on and call again with the same record.
         """
         decoded = self._decode(record)
-        if not all(
+        # A runner's copy of a control is refused, whatever its source says.
+        if not decoded.signer and not all(
             self._controls.readable(event) for event in decoded.events if type(event) is Control
         ):
             self._waiting = (record.offset, decoded)
@@ -182,7 +188,7 @@ class Partition:
         counted = 0
         for index, event in zip(decoded.indexes, decoded.events, strict=True):
             try:
-                counted += self._event(record, index, event, applied)
+                counted += self._event(record, index, event, applied, decoded.signer)
             except RefusedEventError as refused:
                 self._refuse(record, index, refused.code, refused.detail)
         if counted:
@@ -236,23 +242,25 @@ class Partition:
             decoded = self._waiting[1]
             self._waiting = None
             return decoded
-        content_type = None
-        for name, value in record.headers:
-            if name == CONTENT_TYPE:
-                content_type = value
-        return decode_record(record.value, content_type)
+        return open_record(record.value, record.headers, self._verifier)
 
-    def _event(self, record: Record, index: int, event: Event, applied: set[str]) -> bool:
+    def _event(
+        self, record: Record, index: int, event: Event, applied: set[str], signer: str | None
+    ) -> bool:
         """Fold one event; whether it was one of a run's, and applied."""
+        if signer is not None:
+            check_signer(signer, event)
         if isinstance(event, Control):
             self._control(record, index, event, applied)
             return False
         if isinstance(event, Pin):
             self.counts["pin" if self._controls.see_pin(event) else "foreign_pin"] += 1
             return False
-        return self._run_event(record, index, event, applied)
+        return self._run_event(record, index, event, applied, signer)
 
-    def _run_event(self, record: Record, index: int, event: RunEvent, applied: set[str]) -> bool:
+    def _run_event(
+        self, record: Record, index: int, event: RunEvent, applied: set[str], signer: str | None
+    ) -> bool:
         scope = scope_key(event.run, event.session)
         if scope is None:
             raise RefusedEventError(RejectCode.NO_SCOPE, "run and session")
@@ -266,11 +274,11 @@ class Partition:
         if is_duplicate(state, event):
             self.counts["duplicate"] += 1
             return False
-        check_identity(state, event)
+        check_identity(state, event, signer)
         if isinstance(event, ToolCall | ToolOutcome):
             event = fingerprinted(self._engine, state, event, self._key)
             bind_key(state, event)
-        bind_identity(state, event)
+        bind_identity(state, event, signer)
         self._note(state, event)
         at = Position(self.number, record.offset, index, record.timestamp)
         step = self._engine.step(state, event, self._settings.limits(state.agent), at)

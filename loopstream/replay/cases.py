@@ -82,7 +82,9 @@ def collect(job: Job, scopes: frozenset[str], folder: Path) -> dict[str, Case]:
         sources = log.controls()
         for number, window in plan(replace(job, chosen=chosen), log).items():
             begun = begin_of(job, log, sources, number, window)
-            found = LanePlan(number, log.partitions, window, begun, job.what, chosen, job.key)
+            found = LanePlan(
+                number, log.partitions, window, begun, job.what, chosen, job.key, job.verifier
+            )
             store = ReplayStore(folder / f"cases-{number}.sqlite", durable=False)
             stack.callback(store.close)
             lane = Lane(found, sources, store, folder, write=False, more=[collector])

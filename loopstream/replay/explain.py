@@ -54,7 +54,9 @@ def explain(job: Job, scope: str, folder: Path, told: Told | None = None) -> Ite
                 made=begun.opening.note is not None,
                 tried=job.what.describe() if job.what.active else None,
             )
-            found = LanePlan(number, log.partitions, window, begun, job.what, chosen, job.key)
+            found = LanePlan(
+                number, log.partitions, window, begun, job.what, chosen, job.key, job.verifier
+            )
             story = Story(found.deployment, scope, origins, entries.append)
             store = ReplayStore(folder / f"explain-{number}.sqlite", durable=False)
             stack.callback(store.close)
@@ -64,7 +66,7 @@ def explain(job: Job, scope: str, folder: Path, told: Told | None = None) -> Ite
                 told.notes.append(begun.opening.note)
             for records in log.batches({number: (window.begin, window.until)}):
                 for record in records:
-                    origins.see(controls_in(record), record.offset)
+                    origins.see(controls_in(record, job.verifier), record.offset)
                     lane.feed((record,))
                     count += len(entries)
                     yield from entries

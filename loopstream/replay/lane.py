@@ -23,6 +23,7 @@ from loopstream.replay.records import Record, Window
 from loopstream.replay.store import ReplayStore
 from loopstream.replay.watch import Beginnings, FirstVerdicts, WatchedEngine, Watcher
 from loopstream.replay.whatif import WhatIf
+from loopstream.wire.signing import SIGNER, Verifier
 from loopstream.wire.verdicts import encode_model
 
 # States unpacked in memory, some 28 KB each; beyond, rows are packed and go to the store.
@@ -72,6 +73,7 @@ class Tally:
     bytes: int = 0
     holes: int = 0
     trusted: int = 0
+    unchecked: int = 0
     notes: Counter[str] = field(default_factory=Counter)
     rejects: Counter[str] = field(default_factory=Counter)
     by_detector: Counter[str] = field(default_factory=Counter)
@@ -117,6 +119,7 @@ _SUMS: Final = (
     "bytes",
     "holes",
     "trusted",
+    "unchecked",
     "stopped",
     "censored",
 )
@@ -165,6 +168,7 @@ class LanePlan:
     what: WhatIf = _RECORDED
     chosen: Chosen = field(default_factory=Chosen)
     key: TenantKey | None = None
+    verifier: Verifier | None = None
 
     @property
     def deployment(self) -> Deployment:
@@ -231,6 +235,7 @@ class Lane:
             self._sources,
             state=self._store.get(marker_key(number)) or plan.begun.opening.state(number),
             key=plan.key,
+            verifier=plan.verifier,
             engine=WatchedEngine(deployment, watchers) if watchers else None,
             in_force=plan.what.in_force if plan.what.active else SettingsInForce,
         )
@@ -253,6 +258,7 @@ class Lane:
         """
         partition, tally, until = self._partition, self.tally, self.plan.window.until
         expected, needles = self.next_offset, self._needles
+        verifier = self.plan.verifier
         for record in records:
             offset = record.offset
             if offset < expected:
@@ -265,9 +271,11 @@ class Lane:
             tally.records += 1
             tally.bytes += len(value)
             if may_hold_controls(value):
-                self._sources.note(controls_in(record))
+                self._sources.note(controls_in(record, verifier))
             elif needles and not any(needle in value for needle in needles):
                 continue
+            if verifier is None and record.headers:
+                tally.unchecked += any(name == SIGNER and by for name, by in record.headers)
             partition.apply(record)
             if partition.verdicts or partition.dead_letters:
                 self._report(offset)

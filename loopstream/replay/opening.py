@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from loopstream.errors import CorruptStateError, DataError
-from loopstream.events import Control, Pin
+from loopstream.events import Control, Event, Pin
 from loopstream.partition import deployment_from_pin, state_from_pin
 from loopstream.partition.marker import policy_text
 from loopstream.policy.deployment import Deployment
 from loopstream.replay.controls import ReplaySources, may_hold_controls
 from loopstream.replay.records import Bounds, Log, Record
-from loopstream.wire.codec import CONTENT_TYPE, Decoded, decode_record
+from loopstream.wire.codec import Decoded
+from loopstream.wire.signing import Verifier, open_record
 
 _PIN: Final = b"pin"
 
@@ -38,12 +39,18 @@ class Opening:
 
 
 def find_opening(
-    log: Log, number: int, bounds: Bounds, sources: ReplaySources, deployment: Deployment
+    log: Log,
+    number: int,
+    bounds: Bounds,
+    sources: ReplaySources,
+    deployment: Deployment,
+    verifier: Verifier | None = None,
 ) -> Opening:
     """Look the first pin of a partition up; without one, make what it must have said.
 
     Args:
         deployment: what to take where no pin tells.
+        verifier: only a pin that it lets pass counts.
 
     Raises:
         DataError: the pin's policy is not understood.
@@ -51,7 +58,7 @@ def find_opening(
     where = f"{log.name}-{number}"
     pins = log.pins()
     if pins is None:
-        pin, change = _search(log, number, bounds, sources)
+        pin, change = _search(log, number, bounds, sources, verifier)
     else:
         pin, change = pins.get(number), None
     if pin is not None:
@@ -59,11 +66,12 @@ def find_opening(
             return Opening(pin, deployment_from_pin(pin))
         except CorruptStateError as error:
             raise DataError(error.message, where=where, hint=error.hint) from None
-    return Opening(_made(sources, change, deployment), deployment, _note(where, bounds, sources))
+    note = _note(where, bounds, sources, verifier)
+    return Opening(_made(sources, change, deployment), deployment, note)
 
 
 def _search(
-    log: Log, number: int, bounds: Bounds, sources: ReplaySources
+    log: Log, number: int, bounds: Bounds, sources: ReplaySources, verifier: Verifier | None
 ) -> tuple[Pin | None, int | None]:
     """The first believable pin; else the config offset of the first settings change."""
     change: int | None = None
@@ -72,7 +80,7 @@ def _search(
             value = record.value
             if value is None or not (_PIN in value or may_hold_controls(value)):
                 continue
-            for event in decoded(record).events:
+            for event in _of_workers(record, verifier):
                 if isinstance(event, Pin) and not sources.contradicts(event):
                     return event, None
                 if isinstance(event, Control) and event.source == "config" and change is None:
@@ -100,10 +108,12 @@ def _made(sources: ReplaySources, change: int | None, deployment: Deployment) ->
     )
 
 
-def _note(where: str, bounds: Bounds, sources: ReplaySources) -> str:
+def _note(where: str, bounds: Bounds, sources: ReplaySources, verifier: Verifier | None) -> str:
     if not sources.verified:
         return f"{where}: no pin in the file; without --settings detection is off."
     why = "went with retention" if bounds.begin > 0 else "was never written: no worker was here"
+    if verifier is not None and verifier.required:
+        why += ", or no worker signed it"
     return (
         f"{where}: its pin {why}. Settings are the config topic's before the first change in the "
         "log; profile, mode and idle limit are those of this command's settings."
@@ -111,16 +121,17 @@ def _note(where: str, bounds: Bounds, sources: ReplaySources) -> str:
 
 
 def decoded(record: Record) -> Decoded:
-    """A record's events."""
-    content_type = None
-    for name, value in record.headers:
-        if name == CONTENT_TYPE:
-            content_type = value
-    return decode_record(record.value, content_type)
+    """A record's events, whoever wrote them."""
+    return open_record(record.value, record.headers)
 
 
-def controls_in(record: Record) -> Sequence[Control]:
-    """The control events of a record; cheap where there are none."""
+def controls_in(record: Record, verifier: Verifier | None = None) -> Sequence[Control]:
+    """The control events of a record that a worker may have written; cheap where none are."""
     if record.value is None or not may_hold_controls(record.value):
         return ()
-    return [event for event in decoded(record).events if isinstance(event, Control)]
+    return [event for event in _of_workers(record, verifier) if isinstance(event, Control)]
+
+
+def _of_workers(record: Record, verifier: Verifier | None) -> Sequence[Event]:
+    found = open_record(record.value, record.headers, verifier)
+    return () if found.signer else found.events

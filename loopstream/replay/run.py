@@ -27,6 +27,7 @@ from loopstream.replay.records import Log, Source, Window
 from loopstream.replay.store import ReplayStore
 from loopstream.replay.whatif import WhatIf
 from loopstream.wire.routing import partition_of
+from loopstream.wire.signing import Verifier
 
 _CHECKPOINT_RECORDS: Final = 50_000
 _ALL: Final = Moment()
@@ -56,6 +57,7 @@ class Job:
     chosen: Chosen = _NOTHING
     what: WhatIf = _RECORDED
     key: TenantKey | None = None
+    verifier: Verifier | None = None
     processes: int = 1
     state: Path | None = None
     write: bool = True
@@ -64,7 +66,7 @@ class Job:
         """Names what decides the outcome, so that a state is not taken up for another job."""
         text = repr((self.source, self.deployment, self.since, self.until, self.numbers))
         text += repr((sorted(self.chosen.scopes), sorted(self.chosen.agents), self.write))
-        text += repr((self.what, self.key and self.key.id))
+        text += repr((self.what, self.key and self.key.id, self.verifier))
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -287,7 +289,9 @@ def _lane(
         message = "profile reference-2026-9 has fixed thresholds: no what-if."
         raise UsageError(message, where=f"{log.name}-{number}")
     note = begun.opening.note
-    found = LanePlan(number, log.partitions, window, begun, job.what, job.chosen, job.key)
+    found = LanePlan(
+        number, log.partitions, window, begun, job.what, job.chosen, job.key, job.verifier
+    )
     lane = Lane(
         found,
         sources,
@@ -307,7 +311,8 @@ def begin_of(job: Job, log: Log, sources: ReplaySources, number: int, window: Wi
     Raises:
         DataError: the pin is not understood.
     """
-    opening = find_opening(log, number, log.bounds(number), sources, job.deployment)
+    bounds = log.bounds(number)
+    opening = find_opening(log, number, bounds, sources, job.deployment, job.verifier)
     first_ms = 0
     if window.begin > 0:
         records = next(log.batches({number: (window.begin, window.begin + 1)}), ())
@@ -371,6 +376,11 @@ def _part(number: int, lane: Lane, notes: list[str]) -> Part:
         notes.append(
             f"{where}: {tally.trusted} control records could not be checked against their source; "
             "they were taken on trust."
+        )
+    if tally.unchecked:
+        notes.append(
+            f"{where}: {tally.unchecked} records are signed by runners, and were taken on trust: "
+            "signing.events is off, or they come from a file."
         )
     return Part(number, window, lane.path, tally, sorted(lane.partial), notes)
 

@@ -36,7 +36,7 @@ from loopstream.runtime.stats import Stats
 from loopstream.runtime.store import RowStore
 from loopstream.runtime.sweep import Sweep
 from loopstream.runtime.topics import Topics
-from loopstream.wire.signing import SIGNATURE, run_key, runner_key, sign_verdict
+from loopstream.wire.signing import own_headers, verdict_headers
 from loopstream.wire.verdicts import encode_model
 
 TICK_S: Final = 0.25
@@ -66,6 +66,7 @@ class Core:
         self.settings = settings
         self.topics = topics = Topics(deployment.prefix)
         self.stats = stats = Stats()
+        headers = partial(own_headers, settings.signing_keys)
         self.reporter = Reporter(topics, traces=settings.traces)
         self.settled_epoch = -1
         self.lanes = Lanes()
@@ -91,6 +92,7 @@ class Core:
             topics,
             stats,
             send,
+            headers,
         )
         self.applier = Applier(
             self.lanes,
@@ -117,7 +119,9 @@ class Core:
             max_live_runs=settings.max_live_runs,
             report=self.reporter.checkpoint,
         )
-        self.sequencer = Sequencer(self.lanes, self.inlet, self.sources, stats, topics.events, send)
+        self.sequencer = Sequencer(
+            self.lanes, self.inlet, self.sources, stats, topics.events, send, headers
+        )
         self._pace = Pace(
             settings.checkpoint_interval_s,
             settings.checkpoint_max_interval_s,
@@ -170,11 +174,10 @@ class Core:
         self.reporter.verdict(verdict)
 
     def _signer(self, runner: str | None, scope: str) -> Callable[[bytes], Headers] | None:
-        master = self.settings.signing_key
-        if master is None:
+        keys = self.settings.signing_keys
+        if not keys:
             return None
-        key = run_key(runner_key(master, runner or ""), scope)
-        return lambda value: [(SIGNATURE, sign_verdict(key, value))]
+        return partial(verdict_headers, keys[0].issue(runner or ""), scope)
 
     def _put_dead_letter(self, letter: DeadLetter, partition: int) -> None:
         key = f"{letter.topic}-{letter.partition}@{letter.offset}#{letter.index}".encode()

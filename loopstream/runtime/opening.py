@@ -20,7 +20,8 @@ from loopstream.runtime.sources import Sources
 from loopstream.runtime.stats import Stats
 from loopstream.runtime.store import RowStore
 from loopstream.runtime.topics import Topics
-from loopstream.wire.codec import CONTENT_TYPE, FRAME_TYPE, encode_frame
+from loopstream.wire.codec import encode_frame
+from loopstream.wire.signing import Headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,11 @@ class Start:
 
 
 class Opener:
-    """Makes lanes: checks the rows, asserts better ones again, pins fresh partitions."""
+    """Makes lanes: checks the rows, asserts better ones again, pins fresh partitions.
+
+    Args:
+        headers: makes the headers of a record that is appended to the events, of its value.
+    """
 
     def __init__(
         self,
@@ -62,6 +67,7 @@ class Opener:
         topics: Topics,
         stats: Stats,
         send: SendRecord,
+        headers: Callable[[bytes], Headers],
     ) -> None:
         self._deployment = deployment
         self._partitions = partitions
@@ -72,6 +78,7 @@ class Opener:
         self._topics = topics
         self._stats = stats
         self._send = send
+        self._headers = headers
 
     async def open(self, starts: Iterable[Start]) -> list[Lane]:
         """Lanes for these partitions, ready for their first record.
@@ -130,6 +137,6 @@ class Opener:
         for confirmation in confirmations:
             await confirmation
         value = encode_frame([pin])
-        headers = [(CONTENT_TYPE, FRAME_TYPE)]
+        headers = self._headers(value)
         await (await self._send(self._topics.events, None, value, fold.number, headers))
         self._stats.pins += 1

@@ -28,6 +28,7 @@ def partition_factory(settings: WorkerSettings) -> FoldFactory:
             state=state,
             key=settings.tenant_key,
             samples=settings.samples,
+            verifier=settings.verifier,
         )
 
     return make

@@ -6,6 +6,7 @@ Appending twice (a crash between) does no harm: what is at or below the last app
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from loopstream.events import Control, ControlSource
@@ -14,14 +15,18 @@ from loopstream.runtime.inlet import ChannelInlet
 from loopstream.runtime.lanes import Lane, Lanes
 from loopstream.runtime.ports import SendRecord
 from loopstream.runtime.stats import Stats
-from loopstream.wire.codec import CONTENT_TYPE, FRAME_TYPE, encode_frame
+from loopstream.wire.codec import encode_frame
+from loopstream.wire.signing import Headers
 
 _SOURCES: Final[tuple[ControlSource, ...]] = ("config", "commands")
-_HEADERS: Final = ((CONTENT_TYPE, FRAME_TYPE),)
 
 
 class Sequencer:
-    """Appends pending controls to the open partitions."""
+    """Appends pending controls to the open partitions.
+
+    Args:
+        headers: makes a record's headers of its value.
+    """
 
     def __init__(
         self,
@@ -31,6 +36,7 @@ class Sequencer:
         stats: Stats,
         topic: str,
         send: SendRecord,
+        headers: Callable[[bytes], Headers],
     ) -> None:
         self._lanes = lanes
         self._inlet = inlet
@@ -38,6 +44,7 @@ class Sequencer:
         self._stats = stats
         self._topic = topic
         self._send = send
+        self._headers = headers
 
     async def append(self) -> None:
         """Append what no open partition has yet.
@@ -61,5 +68,6 @@ class Sequencer:
             return
         lane.appended[control.source] = control.offset
         value = encode_frame([control])
-        await (await self._send(self._topic, None, value, lane.number, _HEADERS))
+        headers = self._headers(value)
+        await (await self._send(self._topic, None, value, lane.number, headers))
         self._stats.controls += 1

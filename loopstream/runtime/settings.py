@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +11,8 @@ from loopstream.config.logs import LogFormat
 from loopstream.partition.admission import TenantKey
 from loopstream.policy.deployment import Deployment
 from loopstream.wire.connection import Connection
+from loopstream.wire.keys import MasterKey
+from loopstream.wire.signing import Verifier
 from loopstream.wire.verdicts import Format
 
 Store = Literal["memory", "rocksdict"]
@@ -68,8 +70,10 @@ class WorkerSettings:
 
     tenant_key: TenantKey | None = None
     """The key that runners fingerprint with, where raw events are to be accepted too."""
-    signing_key: bytes | None = field(default=None, repr=False)
-    """Master key of signed verdicts; None: they are not signed."""
+    signing_keys: tuple[MasterKey, ...] = ()
+    """Keys of what workers write, the one that signs first; none: nothing is signed."""
+    verifier: Verifier | None = None
+    """Checks who signed the events; None: nobody asks."""
     samples: bool = False
     """Dead letters carry the first bytes of what was refused."""
 
@@ -87,21 +91,31 @@ class WorkerSettings:
         return f"{self.deployment.prefix}.worker"
 
 
+def deployment_of(settings: Settings) -> Deployment:
+    """What all processes of a prefix agree on."""
+    deployment = settings.deployment
+    return Deployment(
+        prefix=settings.prefix,
+        profile=deployment.profile,
+        announce=deployment.announce,
+        mode=deployment.mode,
+        idle_ms=int(deployment.idle_s * 1000),
+        grace_ms=int(deployment.grace_s * 1000),
+        key_id=settings.tenant_key.id,
+    )
+
+
 def worker_settings(settings: Settings) -> WorkerSettings:
-    """What one worker needs of the process settings."""
-    worker, deployment = settings.worker, settings.deployment
+    """What one worker needs of the process settings.
+
+    Raises:
+        SettingsError: a key can't be read, or the one to verify events with is missing.
+    """
+    worker = settings.worker
     secret, key_id = settings.tenant_key.read(), settings.tenant_key.id
     return WorkerSettings(
         connection=settings.connection,
-        deployment=Deployment(
-            prefix=settings.prefix,
-            profile=deployment.profile,
-            announce=deployment.announce,
-            mode=deployment.mode,
-            idle_ms=int(deployment.idle_s * 1000),
-            grace_ms=int(deployment.grace_s * 1000),
-            key_id=settings.tenant_key.id,
-        ),
+        deployment=deployment_of(settings),
         checkpoint_interval_s=worker.checkpoint_interval_s,
         checkpoint_max_interval_s=worker.checkpoint_max_interval_s,
         max_dirty_rows=worker.max_dirty_rows,
@@ -114,8 +128,9 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         datadir=worker.datadir,
         verdict_format=worker.verdict_format,
         tenant_key=TenantKey(key_id, secret) if key_id and secret else None,
-        signing_key=settings.signing.read(),
-        samples=deployment.capture == "full",
+        signing_keys=settings.signing.keys(),
+        verifier=settings.signing.verifier(),
+        samples=settings.deployment.capture == "full",
         start_timeout_s=settings.timeout_s,
         log_level=settings.log.level.upper(),
         log_format=settings.log.format,

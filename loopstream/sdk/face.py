@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from os import PathLike
 
 from pydantic import ValidationError
 
@@ -12,7 +13,7 @@ from loopstream.sdk.capture import Capture, Redact, mask_secrets
 from loopstream.sdk.decisions import Call, Decision, RunAborted
 from loopstream.sdk.hub import Hub
 from loopstream.sdk.machine import Machine
-from loopstream.sdk.options import Fail, Options, new_runner_id
+from loopstream.sdk.options import Fail, Options, issued_keys, new_runner_id
 from loopstream.sdk.session import RunSession, Status
 from loopstream.wire.connection import Connection
 
@@ -32,8 +33,9 @@ class RunnerFace:
         key: the tenant's secret, at least 16 bytes. Digests are then HMACs, which nobody without
             the key can guess arguments from.
         key_id: the key's name, the same in all runners of a run; absent: derived from the key.
-        verdict_key: the key that this ``runner`` was issued (`wire.signing.runner_key`): verdicts
-            that no worker has signed with it are ignored and counted.
+        signing_key: what ``loopstream keys issue`` wrote for this ``runner``: its text, or a
+            `Path`. Events are signed with it, and verdicts that no worker has signed with it are
+            ignored and counted. Of several keys the first signs, all verify.
         capture: what leaves this process beside digests. ``"digests"``: nothing. ``"preview"``:
             the first 512 characters of redacted arguments and outcomes. ``"full"``: all of them.
         redact: what previews and full values go through first, see `mask_secrets`; None: nothing.
@@ -63,7 +65,7 @@ class RunnerFace:
         runner: str | None = None,
         key: bytes | None = None,
         key_id: str | None = None,
-        verdict_key: bytes | None = None,
+        signing_key: str | PathLike[str] | None = None,
         capture: Capture = "digests",
         redact: Redact | None = mask_secrets,
         profiles: Sequence[str] = ("documented",),
@@ -74,14 +76,15 @@ class RunnerFace:
         wait: float = 0.0,
         fail: Fail = "open",
     ) -> None:
+        keys = issued_keys(signing_key)
         options = Options(
             agent=agent,
             prefix=prefix,
-            runner=runner or new_runner_id(),
+            runner=runner or ("" if keys else new_runner_id()),
             session=session,
             key=key,
             key_id=key_id,
-            verdict_key=verdict_key,
+            signing_keys=keys,
             capture=capture,
             redact=redact,
             profiles=tuple(profiles),

@@ -18,7 +18,7 @@ from loopstream.sdk.scribe import Scribe
 from loopstream.sdk.session import Kit, RunSession, Status
 from loopstream.sdk.stream import Stream
 from loopstream.wire.routing import scope_key
-from loopstream.wire.signing import is_signed, run_key
+from loopstream.wire.signing import is_signed_verdict
 from loopstream.wire.verdicts import decode_verdict
 
 log: Final = logging.getLogger("loopstream.sdk")
@@ -181,8 +181,8 @@ class Hub:
             return len(self._runs)
 
     def _signed(self, scope: str, record: Record) -> bool:
-        key = self.options.verdict_key
-        return key is None or is_signed(run_key(key, scope), record.value or b"", record.signature)
+        keys, value = self.options.signing_keys, record.value or b""
+        return not keys or is_signed_verdict(keys, scope, value, record.key_id, record.signature)
 
     def _run_of(self, key: bytes) -> RunSession | None:
         with self._lock:

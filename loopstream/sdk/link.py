@@ -23,7 +23,7 @@ from loopstream.sdk.ports import Done, Record, Refused
 from loopstream.wire.codec import CONTENT_TYPE
 from loopstream.wire.connection import Connection, TokenFile
 from loopstream.wire.limits import MAX_RECORD_BYTES, MAX_VERDICT_BYTES
-from loopstream.wire.signing import SIGNATURE
+from loopstream.wire.signing import KEY_ID, SIGNATURE, Headers
 
 _REFUSALS: Final = (MessageSizeTooLargeError, RecordListTooLargeError, InvalidRecordError)
 _COMMON: Final[dict[str, Any]] = {
@@ -56,13 +56,19 @@ class _Producer(KafkaProducer):
 class KafkaOut:
     """An idempotent producer of the events topic; see `loopstream.sdk.ports.Out`.
 
+    Args:
+        headers: makes a record's headers of its value.
+
     Raises:
         TopicsError: the topic does not exist.
         KafkaError: Kafka is not reachable.
     """
 
-    def __init__(self, connection: Connection, topic: str) -> None:
+    def __init__(
+        self, connection: Connection, topic: str, headers: Callable[[bytes], Headers]
+    ) -> None:
         self._topic = topic
+        self._headers = headers
         hush(connection.client_id)
         with _client_maker() as make_client:
             self._producer = _Producer(
@@ -87,7 +93,11 @@ class KafkaOut:
         """See `Out`."""
         try:
             future = self._producer.send(
-                self._topic, value=frame.value, key=frame.key, partition=frame.partition
+                self._topic,
+                value=frame.value,
+                key=frame.key,
+                partition=frame.partition,
+                headers=self._headers(frame.value),
             )
         except Exception as error:  # noqa: BLE001 - whatever it is, the frame was not sent
             done(_translated(error))
@@ -151,6 +161,7 @@ class KafkaIn:
                 found.value,
                 _header(found.headers, CONTENT_TYPE),
                 _header(found.headers, SIGNATURE),
+                _header(found.headers, KEY_ID),
             )
             for place, batch in batches.items()
             for found in batch

@@ -49,7 +49,7 @@ class Machine:
 
         return cls(
             options,
-            partial(KafkaOut, connection, f"{options.prefix}.events"),
+            partial(KafkaOut, connection, f"{options.prefix}.events", options.headers),
             partial(KafkaIn, connection, f"{options.prefix}.verdicts"),
         )
 

@@ -7,13 +7,16 @@ import os
 import secrets
 import socket
 from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
 from typing import Final, Literal
 
 from loopstream.errors import SettingsError
 from loopstream.sdk.capture import CAPTURES, Capture, Redact, mask_secrets
 from loopstream.sdk.names import bounded_id
 from loopstream.sdk.prints import PROFILES, Printer
-from loopstream.wire.signing import KEY_BYTES
+from loopstream.wire.keys import MAX_KEYS_BYTES, IssuedKey, read_issued_keys
+from loopstream.wire.signing import Headers, record_headers
 
 Fail = Literal["open", "closed"]
 
@@ -35,7 +38,7 @@ class Options:
     session: str | None = None
     key: bytes | None = field(default=None, repr=False)
     key_id: str | None = None
-    verdict_key: bytes | None = field(default=None, repr=False)
+    signing_keys: tuple[IssuedKey, ...] = ()
     capture: Capture = "digests"
     redact: Redact | None = mask_secrets
     profiles: tuple[str, ...] = ("documented",)
@@ -54,8 +57,8 @@ class Options:
         _require(known, "profiles", f"are of {', '.join(PROFILES)}")
         long_enough = self.key is None or len(self.key) >= MIN_KEY_BYTES
         _require(long_enough, "key", f"has at least {MIN_KEY_BYTES} bytes")
-        signed = self.verdict_key is None or len(self.verdict_key) == KEY_BYTES
-        _require(signed, "verdict_key", f"has {KEY_BYTES} bytes")
+        named = not self.signing_keys or bool(self.runner)
+        _require(named, "signing_key", "is issued to one runner: give its id as runner")
         _require(self.key_id is None or self.key is not None, "key_id", "names a key")
         _require(0 <= self.linger_ms <= 10_000, "linger_ms", "is between 0 and 10000")
         enough = self.max_buffer_bytes >= MIN_BUFFER_BYTES
@@ -68,9 +71,32 @@ class Options:
         """The runner's id within the wire's bounds."""
         return bounded_id(self.runner)
 
+    def headers(self, value: bytes) -> Headers:
+        """Headers of a record of the events topic: they sign it if the runner was issued a key."""
+        keys = self.signing_keys
+        return record_headers(keys[0], self.runner_id, value) if keys else []
+
     def printer(self) -> Printer:
         """Makes fingerprints for these settings."""
         return Printer(self.profiles, self.key, self.key_id or key_name(self.key))
+
+
+def issued_keys(given: str | PathLike[str] | None) -> tuple[IssuedKey, ...]:
+    """The keys that a runner was issued, as text or in a file.
+
+    Raises:
+        SettingsError: they are malformed, or the file can't be read.
+    """
+    if given is None or isinstance(given, str):
+        return () if given is None else read_issued_keys(given, "signing_key")
+    path = Path(given)
+    try:
+        with path.open(encoding="ascii", errors="replace") as file:
+            text = file.read(MAX_KEYS_BYTES + 1)
+    except OSError as error:
+        message = f"can't be read: {error.strerror}."
+        raise SettingsError(message, where=f"signing_key {path}") from None
+    return read_issued_keys(text, f"signing_key {path}")
 
 
 def key_name(key: bytes | None) -> str | None:

@@ -23,6 +23,7 @@ class Record(NamedTuple):
     value: bytes | None
     content_type: bytes | None = None
     signature: bytes | None = None
+    key_id: bytes | None = None
 
 
 class Out(Protocol):

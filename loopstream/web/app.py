@@ -12,7 +12,7 @@ from aiohttp import web
 
 from loopstream.config import Settings
 from loopstream.errors import LoopstreamError, SettingsError
-from loopstream.runtime.settings import worker_settings
+from loopstream.runtime.settings import deployment_of
 from loopstream.web import acting, pages
 from loopstream.web.access import Access
 from loopstream.web.archive import Archive
@@ -61,7 +61,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 def make_app(settings: Settings, access: Access) -> web.Application:
     """The dashboard of a prefix; it reads Kafka while it runs."""
-    board = Board(worker_settings(settings).deployment)
+    board = Board(deployment_of(settings))
     streams, stories = Streams(board), Stories(settings)
     site = Site(settings, access, board, streams, stories, Desk(settings), Archive(settings))
     app = web.Application(middlewares=[_covered, _checked, _explained], client_max_size=MAX_BODY)

@@ -109,7 +109,12 @@ class Stories:
     def _fold(self, source: BoundedSource, scope: str) -> Happened:
         began = time.monotonic()
         told_settings = worker_settings(self._settings)
-        job = Job(source=source, deployment=told_settings.deployment, key=told_settings.tenant_key)
+        job = Job(
+            source=source,
+            deployment=told_settings.deployment,
+            key=told_settings.tenant_key,
+            verifier=told_settings.verifier,
+        )
         told, count = Told(scope), 0
         newest: deque[Entry] = deque(maxlen=MAX_ENTRIES)
         settings: deque[Entry] = deque(maxlen=20)

@@ -33,6 +33,7 @@ _JSON_STARTS: Final = b"{ \t\r\n"
 # Possessive, and a string may stay open: a value without end is read once, not once per quote.
 _JSON_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _CONTAINERS: Final = frozenset((dict, list))
+_TOOL_FIELDS: Final = frozenset((*ToolCall.model_fields, *ToolOutcome.model_fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,15 @@ class Reject:
 
 @dataclass(slots=True)
 class Decoded:
-    """The usable events of a record with their places in it, and what was refused."""
+    """The usable events of a record with their places in it, and what was refused.
+
+    ``signer`` is who signed the record, where that is checked (`wire.signing`).
+    """
 
     events: list[Event] = field(default_factory=list)
     indexes: Sequence[int] = ()
     rejects: list[Reject] = field(default_factory=list)
+    signer: str | None = None
 
 
 def decode_record(value: bytes | None, content_type: bytes | None = None) -> Decoded:
@@ -170,7 +175,7 @@ def _decode_msgpack(value: bytes) -> Decoded:
 
 
 def _validate(events: list[Any]) -> Decoded:
-    if not any(_too_deep(event) for event in events):
+    if not any(_may_be_deep(event) for event in events):
         try:
             return Decoded(EVENTS.validate_python(events), range(len(events)))
         except ValidationError:
@@ -195,12 +200,23 @@ def _validate_each(events: list[Any]) -> Decoded:
     return Decoded(good, indexes, rejects)
 
 
-def _too_deep(value: Any) -> bool:
+def _may_be_deep(event: Any) -> bool:
+    """False only where validation leaves nothing deep: fields of tool events are flat but ``fp``.
+
+    Nearly every event is such a one, and is not walked through.
+    """
+    if type(event) is not dict or not event.keys() <= _TOOL_FIELDS:
+        return _too_deep(event)
+    fp = event.get("fp")
+    return type(fp) is dict and _too_deep(fp, MAX_EVENT_DEPTH - 1)
+
+
+def _too_deep(value: Any, bound: int = MAX_EVENT_DEPTH) -> bool:
     """Whether an event nests deeper than the bound; iterative: a bomb can't exhaust the stack."""
     if type(value) is not dict:
         return False  # no event: refused without being looked into
     level = [child for child in value.values() if type(child) in _CONTAINERS]
-    for _ in range(MAX_EVENT_DEPTH - 1):
+    for _ in range(bound - 1):
         if not level:
             return False
         level = [

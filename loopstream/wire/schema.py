@@ -12,9 +12,31 @@ from typing import Any, Final
 
 from loopstream.errors import DataError
 from loopstream.events import EVENT, DeadLetter, Verdict
-from loopstream.events.base import Model
+from loopstream.events.base import MAX_ID, Model
 from loopstream.events.summary import RunSummary
+from loopstream.wire.codec import CONTENT_TYPE
+from loopstream.wire.signing import KEY_ID, SIGNATURE, SIGNER
 
+_SIGNATURE: Final = {
+    "type": "string",
+    "description": "HMAC-SHA-256 over the value, 32 raw bytes. Absent: the record is not signed.",
+}
+_SIGNED_WITH: Final = {
+    "type": "string",
+    "pattern": "^[A-Za-z0-9._-]{1,32}$",
+    "description": "Master key behind the signature. Given together with it.",
+}
+_SIGNER: Final = {
+    "type": "string",
+    "maxLength": MAX_ID,
+    "description": "Runner that signed, in UTF-8; empty: a worker. Given together with signature.",
+}
+_CONTENT: Final = {"type": "string", "enum": ["application/json", "application/msgpack"]}
+# Kafka's headers are bytes: texts are UTF-8.
+_HEADERS: Final[dict[str, dict[str, Any]]] = {
+    "event": {CONTENT_TYPE: _CONTENT, SIGNATURE: _SIGNATURE, SIGNER: _SIGNER, KEY_ID: _SIGNED_WITH},
+    "verdict": {SIGNATURE: _SIGNATURE, KEY_ID: _SIGNED_WITH},
+}
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _MODELS: Final[Mapping[str, type[Model]]] = {
     "verdict": Verdict,
@@ -77,7 +99,8 @@ def _named(name: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _asyncapi() -> dict[str, Any]:
-    channels, operations, messages = {}, {}, {}
+    channels, operations = {}, {}
+    messages: dict[str, dict[str, Any]] = {}
     for topic, (name, key, about) in _TOPICS.items():
         channel = topic.replace("-", "_")
         channels[channel] = {
@@ -104,6 +127,8 @@ def _asyncapi() -> dict[str, Any]:
             },
             "bindings": {"kafka": {"key": {"type": "string", "description": key}}},
         }
+        if name in _HEADERS:
+            messages[name]["headers"] = {"type": "object", "properties": _HEADERS[name]}
     return {
         "asyncapi": "3.0.0",
         "info": {

@@ -15,6 +15,7 @@ from loopstream.events import Control, ControlSource
 from loopstream.partition import Partition, marker_key
 from loopstream.partition.admission import TenantKey
 from loopstream.policy.deployment import Deployment
+from loopstream.wire.signing import Verifier
 
 START = 1_700_000_000_000
 DIGEST = hashlib.sha256(b"args").digest()
@@ -151,6 +152,7 @@ class Feed:
         key: TenantKey | None = None,
         samples: bool = False,
         settings: object = None,
+        verifier: Verifier | None = None,
     ) -> None:
         self.deployment = deployment or Deployment("test")
         self.sources = sources or Sources()
@@ -159,6 +161,7 @@ class Feed:
         self.rows: dict[bytes, bytes] = {}
         self.offset = -1
         self._partitions, self._number, self._key, self._samples = partitions, number, key, samples
+        self._verifier = verifier
         self.partition = self._open()
         self.checkpoint()
 
@@ -172,6 +175,7 @@ class Feed:
             state=self.rows.get(marker_key(self._number)),
             key=self._key,
             samples=self._samples,
+            verifier=self._verifier,
         )
 
     def feed(self, *values: bytes | Fields | None, at: int = START, **more: Any) -> Feed:

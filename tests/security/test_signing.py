@@ -1,70 +1,82 @@
-"""A runner that holds a key obeys a worker's signature, and nobody else."""
+"""A runner that was issued a key signs what it sends, and obeys only what a worker signed."""
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
+from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from kafka import KafkaProducer
 
-from loopstream.config import load
 from loopstream.errors import SettingsError
 from loopstream.events import Action
+from loopstream.sdk import AsyncRunner, Runner
 from loopstream.sdk.options import Options
 from loopstream.sdk.ports import Record
-from loopstream.wire.signing import SIGNATURE, is_signed, run_key, runner_key, sign_verdict
+from loopstream.wire.keys import IssuedKey, MasterKey, key_line
+from loopstream.wire.signing import (
+    KEY_ID,
+    SIGNATURE,
+    Verifier,
+    is_signed_verdict,
+    verdict_headers,
+)
 from loopstream.wire.verdicts import encode_model
-from tests.e2e.house import House, wait_for
-from tests.sdk.fakes import Bench, verdict
+from tests.sdk.fakes import Bench, Bus, on, verdict
 
-MASTER = b"m" * 32
-KEY = runner_key(MASTER, "r")
+NEW, OLD = MasterKey("new", b"n" * 32), MasterKey("old", b"o" * 32)
+KEY = NEW.issue("r")
 ABORT = verdict(Action.ABORT)
-
-
-def test_keys_are_those_of_the_hkdf_of_rfc_5869() -> None:
-    assert runner_key(MASTER, "é") == HKDF(
-        SHA256(), 32, salt=None, info=b"loopstream runner 1\0" + "é".encode()
-    ).derive(MASTER)
-    assert run_key(KEY, "run") == HKDF(
-        SHA256(), 32, salt=None, info=b"loopstream run 1\0run"
-    ).derive(KEY)
+VALUE = encode_model(ABORT)
 
 
 def test_a_signature_is_good_for_one_value_of_one_run() -> None:
-    key = run_key(KEY, "run-1")
-    signature = sign_verdict(key, b"value")
-    assert is_signed(key, b"value", signature)
-    assert not is_signed(key, b"valuE", signature)
-    assert not is_signed(run_key(KEY, "run-2"), b"value", signature)
-    assert not is_signed(run_key(runner_key(MASTER, "s"), "run-1"), b"value", signature)
-    assert not is_signed(key, b"value", signature[:-1])
-    assert not is_signed(key, b"value", None)
+    told = dict(verdict_headers(KEY, "run-1", b"value"))
+    signature = told[SIGNATURE]
+    assert (len(signature), told[KEY_ID]) == (32, b"new")
+
+    def good(
+        key: IssuedKey = KEY,
+        scope: str = "run-1",
+        value: bytes = b"value",
+        key_id: bytes | None = b"new",
+        signature: bytes | None = signature,
+    ) -> bool:
+        return is_signed_verdict((OLD.issue("r"), key), scope, value, key_id, signature)
+
+    assert good()
+    assert not good(value=b"valuE")
+    assert not good(scope="run-2")
+    assert not good(key=NEW.issue("s"))
+    assert not good(key_id=b"old")
+    assert not good(key_id=None)
+    assert not good(signature=signature[:-1])
+    assert not good(signature=None)
 
 
 @pytest.mark.parametrize(
-    ("signature", "obeyed"),
+    ("headers", "obeyed"),
     [
-        pytest.param(sign_verdict(run_key(KEY, "run-1"), encode_model(ABORT)), True, id="signed"),
-        pytest.param(None, False, id="unsigned"),
-        pytest.param(b"", False, id="empty"),
+        pytest.param(verdict_headers(KEY, "run-1", VALUE), True, id="signed"),
+        pytest.param(verdict_headers(OLD.issue("r"), "run-1", VALUE), True, id="with the old key"),
+        pytest.param([], False, id="unsigned"),
+        pytest.param([(SIGNATURE, b""), (KEY_ID, b"new")], False, id="empty"),
         pytest.param(
-            sign_verdict(run_key(runner_key(MASTER, "s"), "run-1"), encode_model(ABORT)),
-            False,
-            id="by another runner",
+            verdict_headers(NEW.issue("s"), "run-1", VALUE), False, id="for another runner"
         ),
+        pytest.param(verdict_headers(KEY, "run-2", VALUE), False, id="of another run"),
         pytest.param(
-            sign_verdict(run_key(KEY, "run-2"), encode_model(ABORT)), False, id="of another run"
+            verdict_headers(MasterKey("x", b"x" * 32).issue("r"), "run-1", VALUE),
+            False,
+            id="with an unknown key",
         ),
     ],
 )
-def test_a_runner_with_a_key(signature: bytes | None, obeyed: bool) -> None:
-    bench = Bench(verdict_key=KEY)
+def test_a_runner_with_keys(headers: list[tuple[str, bytes]], obeyed: bool) -> None:
+    bench = Bench(signing_keys=(KEY, OLD.issue("r")))
     bench.begin("run-1")
-    bench.hub.deliver(Record(0, 0, b"run-1", encode_model(ABORT), None, signature))
+    told = dict(headers)
+    record = Record(0, 0, b"run-1", VALUE, None, told.get(SIGNATURE), told.get(KEY_ID))
+    bench.hub.deliver(record)
     counts = bench.hub.counters.view()
     assert counts["verdicts_received"] == obeyed
     assert counts["verdicts_unsigned"] == (not obeyed)
@@ -77,58 +89,27 @@ def test_a_runner_without_a_key_takes_any_verdict() -> None:
     assert bench.hub.counters.view()["verdicts_received"] == 1
 
 
-def test_keys_of_the_wrong_length_are_refused_and_never_shown(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError):
-        Options(verdict_key=b"short")
-    assert KEY.hex() not in repr(Options(verdict_key=KEY))
-    assert repr(KEY) not in repr(Options(verdict_key=KEY))
-    file = tmp_path / "key"
-    file.write_bytes(b"x" * 31)
-    with pytest.raises(SettingsError, match="32 bytes"):
-        load({"signing.file": file}).settings.signing.read()
-    file.write_bytes(MASTER + b"\n")
-    assert load({"signing.file": file}).settings.signing.read() == MASTER
-    loaded = load({"signing.secret": "s" * 40})
-    assert "s" * 40 not in repr(loaded.settings)
+@pytest.mark.parametrize("name", ["r", "größe", "r" * 500], ids=["plain", "text", "long"])
+def test_a_runner_signs_with_its_first_key_under_its_bounded_name(name: str) -> None:
+    runner_id = Options(runner=name).runner_id
+    options = Options(runner=name, signing_keys=(NEW.issue(runner_id), OLD.issue(runner_id)))
+    headers = options.headers(b"value")
+    assert dict(headers)[KEY_ID] == b"new"
+    assert Verifier((OLD, NEW)).signer(b"value", headers) == runner_id
+    assert Options(runner=name).headers(b"value") == []
 
 
-@pytest.mark.kafka
-@pytest.mark.timeout(180)
-def test_a_worker_signs_and_a_forgery_is_ignored(
-    bootstrap: str, prefix: str, tmp_path: Path
-) -> None:
-    master = secrets.token_bytes(40).replace(b"\n", b"n")
-    file = tmp_path / "master.key"
-    file.write_bytes(master)
-    values = {"signing.file": str(file)}
-    house = House(bootstrap, prefix, tmp_path, blocks={"enabled": True}, values=values)
-    try:
-        house.start()
-        key = runner_key(master, "robot")
-        with (
-            house.runner("coder", runner="robot", verdict_key=key, fail="closed") as runner,
-            runner.run("mine") as run,
-        ):
-            wait_for("an answer", lambda: run.before_call("exec", {"n": 1}, wait=5).allowed)
-            forge(house, "mine", runner_key(b"another master key, 32 bytes long", "robot"))
-            forge(house, "mine", None)
-            wait_for("both arrive", lambda: runner.counters["verdicts_unsigned"] == 2)
-            assert run.before_call("exec", {"n": 2}, wait=20).allowed
-            assert runner.counters["verdicts_unsigned"] == 2
-    finally:
-        house.close()
-
-
-def forge(house: House, run: str, key: bytes | None) -> None:
-    """Publish an abort of a run as somebody who may write verdicts, but holds no master key."""
-    value = encode_model(verdict(Action.ABORT, run))
-    headers = [] if key is None else [(SIGNATURE, sign_verdict(run_key(key, run), value))]
-    producer = KafkaProducer(bootstrap_servers=house.bootstrap)
-    producer.send(
-        house.topics.verdicts,
-        key=run.encode(),
-        value=value,
-        partition=house.partition(run),
-        headers=headers,
-    ).get(30)
-    producer.close()
+@pytest.mark.parametrize("face", [Runner, AsyncRunner])
+def test_both_runners_take_keys_as_text_or_file(face: type[Any], tmp_path: Path) -> None:
+    text = f"{key_line(KEY)}\n{key_line(OLD.issue('r'))}\n"
+    (tmp_path / "r.key").write_text(text)
+    on_bus = on(Bus(), face)
+    for given in (text, tmp_path / "r.key"):
+        runner = on_bus("b:1", runner="r", signing_key=given)
+        runner._machine.close(0)
+        assert runner._hub.options.signing_keys == (KEY, OLD.issue("r"))
+        assert KEY.secret.hex() not in repr(runner._hub.options)
+    with pytest.raises(SettingsError, match="runner"):
+        on_bus("b:1", signing_key=text)
+    with pytest.raises(SettingsError, match="line 1"):
+        on_bus("b:1", runner="r", signing_key="no key")
