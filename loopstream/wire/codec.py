@@ -33,7 +33,9 @@ _JSON_STARTS: Final = b"{ \t\r\n"
 # Possessive, and a string may stay open: a value without end is read once, not once per quote.
 _JSON_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _CONTAINERS: Final = frozenset((dict, list))
-_TOOL_FIELDS: Final = frozenset((*ToolCall.model_fields, *ToolOutcome.model_fields))
+_TOOL_EVENTS: Final = ("tool_call", "tool_outcome")
+_CALL_FIELDS: Final = ToolCall.model_fields.keys()
+_OUTCOME_FIELDS: Final = ToolOutcome.model_fields.keys()
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,10 +207,13 @@ def _may_be_deep(event: Any) -> bool:
 
     Nearly every event is such a one, and is not walked through.
     """
-    if type(event) is not dict or not event.keys() <= _TOOL_FIELDS:
+    if type(event) is not dict:
+        return False
+    kind = event.get("type")
+    flat = _CALL_FIELDS if kind == "tool_call" else _OUTCOME_FIELDS
+    if kind not in _TOOL_EVENTS or not event.keys() <= flat:
         return _too_deep(event)
-    fp = event.get("fp")
-    return type(fp) is dict and _too_deep(fp, MAX_EVENT_DEPTH - 1)
+    return _too_deep(event.get("fp"), MAX_EVENT_DEPTH - 1)
 
 
 def _too_deep(value: Any, bound: int = MAX_EVENT_DEPTH) -> bool:

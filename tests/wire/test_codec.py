@@ -177,17 +177,35 @@ def test_an_envelope_at_its_bound(extra: int, code: str | None) -> None:
 
 @pytest.mark.parametrize(("depth", "code"), [(8, None), (9, "too_deep")])
 @pytest.mark.parametrize("form", ["json", "msgpack", "frame"])
-def test_depth_at_its_bound(depth: int, code: str | None, form: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [
+        ("run_started", ("x",)),
+        ("run_started", ("fp",)),  # a field of others is an unknown one here
+        ("tool_call", ("x",)),
+        ("tool_call", ("result",)),
+        ("tool_call", ("fp", "x")),
+        ("tool_outcome", ("disposition",)),
+        ("tool_outcome", ("fp", "documented", "x")),
+    ],
+)
+def test_depth_at_its_bound(
+    depth: int, code: str | None, form: str, kind: str, place: tuple[str, ...]
+) -> None:
     inner: Any = 1
-    for _ in range(depth - 1):
+    for _ in range(depth - len(place)):
         inner = [inner]
-    event = {"v": 1, "type": "run_started", "run": "r", "time": 1, "x": inner}
-    forms = {
-        "json": json.dumps(event).encode(),
-        "msgpack": bytes(msgpack.packb(event)),
-        "frame": bytes(msgpack.packb({"v": 1, "events": [event]})),
-    }
-    codes = [reject.code.value for reject in decode_record(forms[form]).rejects]
+    event: dict[str, Any] = {"v": 1, "type": kind, "run": "r", "time": 1, "tool": "t"}
+    at = event
+    for name in place[:-1]:
+        digest = "0" * 64 if form == "json" else b"0" * 32
+        at = at.setdefault(name, {"args": digest} if name == "documented" else {})
+    at[place[-1]] = inner
+    if form == "json":
+        value = json.dumps(event).encode()
+    else:
+        value = bytes(msgpack.packb({"v": 1, "events": [event]} if form == "frame" else event))
+    codes = [reject.code.value for reject in decode_record(value).rejects]
     assert codes == ([] if code is None else [code])
 
 
