@@ -1,186 +1,169 @@
-"""(b, g) Worker and peers on one real broker: same input, same verdicts, interleaved runs.
+"""(b, g) Our worker and its peers on one real broker: same input, same verdicts, interleaved.
 
-Usage: python -m benchmarks.compare [--quick] [--rounds N] [--events N] [--json FILE]
+    python -m benchmarks.compare [--quick] [--rounds N] [--events N] [--peers NAME ...]
+        [--json FILE]
+
+Each round writes every input anew, and each peer in turn finds it complete (catch-up). Peers must
+agree on the number of verdicts, or there is no result. ``--quick`` (`make bench-quick`): the streak
+work, the limit and Quix alone, then the verdict delay at 2,000 events/s; its last line is
+``frames_x_quix=… frames_x_limit=… single_x_quix=… verdict_p99_ms=…``.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Final
 
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from benchmarks import delay
+from benchmarks.kit import feed, kafka
+from benchmarks.kit.feed import Framing, Kind
+from benchmarks.kit.process import Child
+from benchmarks.kit.results import FOLDER, Result, Sample, interleaved
+from benchmarks.peers.registry import (
+    FRAMES,
+    JSON,
+    LIMIT,
+    OURS,
+    QUIX,
+    SINGLE,
+    Peer,
+    available,
+    command,
+)
+from benchmarks.reporting.tables import finish
 
-from benchmarks import work
-from loopstream.broker import EmbeddedKafka
-from loopstream.runtime.admin import ensure_topics
-from loopstream.wire.connection import Connection
-from loopstream.wire.routing import partition_of
-
-PARTITIONS = 4
-FRAME = 50
-LIMIT, QUIX, OURS = "confluent_loop", "quix", "loopstream_worker"
-TIMEOUT_S = 300
-
-
-def records(kind: str, framing: int, events: int, runs: int) -> Iterator[tuple[int, bytes, bytes]]:
-    """(partition, key, value) of the input; frames hold events of one partition."""
-    source = (
-        work.streak_events(events, runs) if kind == "streak" else work.engine_events(events, runs)
-    )
-    pack = work.streak_record if kind == "streak" else work.engine_record
-    places = {}
-    waiting: dict[int, list[Any]] = {}
-    for run, event in source:
-        partition = places.get(run)
-        if partition is None:
-            partition = places[run] = partition_of(run, PARTITIONS)
-        item = (run, event) if kind == "streak" else event
-        if framing == 1:
-            yield partition, run.encode(), pack([item])
-            continue
-        frame = waiting.setdefault(partition, [])
-        frame.append(item)
-        if len(frame) == framing:
-            yield partition, b"", pack(frame)
-            waiting[partition] = []
-    for partition, frame in waiting.items():
-        if frame:
-            yield partition, b"", pack(frame)
+TIMEOUT_S: Final = 600.0
+WORKS: Final[tuple[tuple[Kind, Framing], ...]] = tuple(
+    (kind, framing) for kind in ("streak", "engine") for framing in (SINGLE, FRAMES, JSON)
+)
+QUICK: Final[tuple[tuple[Kind, Framing], ...]] = (("streak", SINGLE), ("streak", FRAMES))
+# Of the streak work's events: a step of the engine costs some five times as much.
+ENGINE_SHARE: Final = 4
+SLOW_SHARE: Final = 8
 
 
-def fill(bootstrap: str, prefix: str, kind: str, framing: int, events: int, runs: int) -> int:
-    """Make the topics and write the input; bytes written."""
-    ensure_topics(Connection(bootstrap=(bootstrap,)), prefix, PARTITIONS)
-    settings = {"enabled": True}
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "batch.size": 500_000})
-    producer.produce(f"{prefix}.config", json.dumps(settings).encode(), b"*", 0)
-    producer.flush()
-    written = 0
-    for partition, key, value in records(kind, framing, events, runs):
-        while True:
-            try:
-                producer.produce(f"{prefix}.events", value, key or None, partition)
-                break
-            except BufferError:
-                producer.poll(0.1)
-        written += len(value)
-        producer.poll(0)
-    producer.flush()
-    return written
+class Comparison:
+    """One broker, one result, and the inputs of the round at hand."""
 
+    def __init__(self, bootstrap: str, result: Result, events: int, runs: int) -> None:
+        self.bootstrap = bootstrap
+        self.result = result
+        self.events = events
+        self.runs = runs
 
-def run_peer(
-    peer: str, bootstrap: str, prefix: str, kind: str, events: int, tag: str
-) -> dict[str, Any]:
-    """One peer in a process of its own, on input that is there already."""
-    out = f"{prefix}.verdicts" if peer == OURS else f"{prefix}-{peer}-{tag}"
-    if peer != OURS:
-        admin = AdminClient({"bootstrap.servers": bootstrap})
-        for future in admin.create_topics([NewTopic(out, PARTITIONS)]).values():
-            future.result()
-    command = [sys.executable, "-m", f"benchmarks.peers.{peer}"]
-    options = {
-        "--bootstrap": bootstrap,
-        "--topic": f"{prefix}.events",
-        "--out": out,
-        "--name": f"{prefix}-{peer}-{tag}",
-        "--events": str(events),
-        "--partitions": str(PARTITIONS),
-        "--work": kind,
-    }
-    for name, value in options.items():
-        command += [name, value]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-    # Whatever a framework writes to stdout first: the report is the last line's JSON object.
-    lines = [line[line.index("{") :] for line in done.stdout.splitlines() if "{" in line]
-    if not lines:
-        raise SystemExit(f"{peer} failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
-    return dict(json.loads(lines[-1]))
+    def round(self, turn: int, kind: Kind, framing: Framing, peers: list[Peer]) -> None:
+        """Every peer that does this work, once, on one input.
 
+        Raises:
+            SystemExit: a peer failed, or they don't agree on the verdicts.
+        """
+        events = self.events // (ENGINE_SHARE if kind == "engine" else 1)
+        quick = [peer for peer in peers if not peer.slow]
+        self._measure(f"{turn}", kind, framing, quick, events)
+        if any(peer.slow for peer in peers):
+            short = [peer for peer in peers if peer.slow or peer.name in {LIMIT, QUIX}]
+            self._measure(f"{turn}s", kind, framing, short, events // SLOW_SHARE, " (short)")
+        kafka.delete_all(self.bootstrap, "bench-")
 
-def measure(
-    bootstrap: str, kind: str, framing: int, peers: list[str], events: int, runs: int, rounds: int
-) -> dict[str, list[dict[str, Any]]]:
-    """Interleaved rounds of all peers on fresh copies of the same input."""
-    results: dict[str, list[dict[str, Any]]] = {peer: [] for peer in peers}
-    for turn in range(rounds):
-        prefix = f"bench-{kind}-{framing}-{turn}"
-        written = fill(bootstrap, prefix, kind, framing, events, runs)
+    def _measure(
+        self,
+        tag: str,
+        kind: Kind,
+        framing: Framing,
+        peers: list[Peer],
+        events: int,
+        note: str = "",
+    ) -> None:
+        prefix = f"bench-{kind}-{framing.replace(' ', '-')}-{tag}"
+        topics = kafka.prepare(self.bootstrap, prefix)
+        source = feed.records(kind, framing, events, min(self.runs, events))
+        written = feed.write(self.bootstrap, topics.events, source)
+        told: dict[str, float] = {}
         for peer in peers:
-            result = run_peer(peer, bootstrap, prefix, kind, events, str(turn))
-            result["input_bytes_per_event"] = written / events
-            results[peer].append(result)
-            print(
-                f"  {kind:6} frames of {framing:2} round {turn} {peer:18} "
-                f"{result['rate']:10,.0f}/s "
-                f"{result['cpu_per_100k']:.2f} CPU s per 100k, {result['verdicts']} verdicts",
-                file=sys.stderr,
-                flush=True,
-            )
-        counts = {peer: results[peer][-1]["verdicts"] for peer in peers}
-        if len(set(counts.values())) != 1:
-            raise SystemExit(f"the peers disagree on the verdicts: {counts}")
-    return results
+            sample = self._run(peer, prefix, kind, events)
+            told[peer.name] = sample["verdicts"]
+            sample["input_per_event"] = written / events
+            labels = {"work": f"{kind}{note}", "framing": framing, "peer": peer.name}
+            self.result.add(sample, **labels)
+        if len(set(told.values())) != 1:
+            raise SystemExit(f"the peers disagree on the verdicts: {told}")
+
+    def _run(self, peer: Peer, prefix: str, kind: Kind, events: int) -> Sample:
+        name = f"{prefix}-{peer.name}"
+        out = f"{prefix}.verdicts" if peer.name == OURS else f"{name}-verdicts"
+        if peer.name != OURS:
+            kafka.create(self.bootstrap, out)
+        with Child(command(peer, self.bootstrap, prefix, out, kind, events)) as child:
+            output = child.output(TIMEOUT_S)
+            sample = told(output, peer.name, child.said())
+            sample["rss_mib"] = child.peak
+        mark = f"{prefix}.worker" if peer.name == OURS else name
+        sample["changelog_per_event"] = (
+            kafka.log_bytes(self.bootstrap, mark, "changelog") / events if peer.durable else 0.0
+        )
+        return sample
 
 
-def median(results: list[dict[str, Any]], field: str = "rate") -> float:
-    """Median over rounds."""
-    return statistics.median(float(result[field]) for result in results)
+def told(output: str, peer: str, errors: str) -> Sample:
+    """The last line's JSON object: frameworks may write to stdout before it."""
+    lines = [line[line.index("{") :] for line in output.splitlines() if "{" in line]
+    if not lines:
+        raise SystemExit(f"{peer} failed:\n{output[-2000:]}\n{errors}")
+    sample: Sample = json.loads(lines[-1])
+    return sample
 
 
-def ratio(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> float:
-    """Median of the round-by-round ratios: what drifts in the machine cancels out."""
-    return statistics.median(a["rate"] / b["rate"] for a, b in zip(one, other, strict=True))
-
-
-def table(all_results: dict[str, dict[str, list[dict[str, Any]]]]) -> None:
-    """All measurements as Markdown."""
-    print("| work | peer | events/s min | median | max | x Quix | x limit | CPU s per 100k |")
-    print("|---|---|---|---|---|---|---|---|")
-    for name, results in all_results.items():
-        for peer, runs in results.items():
-            rates = sorted(float(run["rate"]) for run in runs)
-            quix = all_results[name.split(",")[0] + ",1"].get(QUIX, runs)
-            limit = results.get(LIMIT, runs)
-            print(
-                f"| {name.replace(',', ', frames of ')} | {peer} | {rates[0]:,.0f} | "
-                f"{statistics.median(rates):,.0f} | {rates[-1]:,.0f} | {ratio(runs, quix):.2f} | "
-                f"{ratio(runs, limit):.2f} | {median(runs, 'cpu_per_100k'):.2f} |"
-            )
+def closing_line(worker: Result, delays: Result) -> str:
+    """What `make bench-quick` ends with."""
+    ours = worker.case(work="streak", framing=FRAMES, peer=OURS)
+    single = worker.case(work="streak", framing=SINGLE, peer=OURS)
+    quix = worker.case(work="streak", framing=SINGLE, peer=QUIX)
+    limit = worker.case(work="streak", framing=FRAMES, peer=LIMIT)
+    delayed = delays.case(peer=OURS)
+    figures = {
+        "frames_x_quix": worker.ratio("rate", ours, quix),
+        "frames_x_limit": worker.ratio("rate", ours, limit),
+        "single_x_quix": worker.ratio("rate", single, quix),
+        "verdict_p99_ms": None if delayed is None else delayed.median("p99"),
+    }
+    return " ".join(
+        f"{name}={'n/a' if value is None else f'{value:.2f}'}" for name, value in figures.items()
+    )
 
 
 def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="streak only, few events")
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="limit and Quix alone, and the delay")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--events", type=int, default=400_000)
     parser.add_argument("--runs", type=int, default=2_000)
+    parser.add_argument("--seconds", type=float, default=15.0, help="--quick: of the delay")
+    parser.add_argument("--peers", nargs="*", help="default: all that can run here")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    events = given.events
-    works = [("streak", 1), ("streak", FRAME)]
-    if not given.quick:
-        works += [("engine", 1), ("engine", FRAME)]
-    measured = {}
-    with EmbeddedKafka(heap_mb=1024) as broker:
-        for kind, framing in works:
-            # Ours last: it adds its pin to the events topic.
-            peers = [LIMIT, OURS] if framing > 1 else [LIMIT, QUIX, OURS]
-            count = events if kind == "streak" else events // 4
-            measured[f"{kind},{framing}"] = measure(
-                broker.bootstrap, kind, framing, peers, count, given.runs, given.rounds
-            )
-    table(measured)
-    if given.json:
-        given.json.write_text(json.dumps(measured, indent=1))
+    settings = {"events": given.events, "runs": given.runs, "rounds": given.rounds}
+    result = Result("worker", settings)
+    peers, missing = available([LIMIT, QUIX, OURS] if given.quick else given.peers)
+    for name, why in missing.items():
+        result.skip(name, why)
+    with kafka.broker() as bootstrap:
+        comparison = Comparison(bootstrap, result, given.events, given.runs)
+        interleaved(
+            given.rounds,
+            {
+                f"{kind}, {framing}": lambda turn, kind=kind, framing=framing: comparison.round(
+                    turn, kind, framing, [peer for peer in peers if (kind, framing) in peer.does]
+                )
+                for kind, framing in (QUICK if given.quick else WORKS)
+            },
+        )
+        delays = delay.quick(bootstrap, given.seconds) if given.quick else None
+    finish(result, given.json or (FOLDER / "worker-quick.json" if given.quick else None))
+    if delays is not None:
+        print(closing_line(result, delays))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgpack
+import orjson
 
 KEPT = 30
 EVERY = 10
@@ -35,6 +36,19 @@ def streak_record(events: list[tuple[str, bytes]]) -> bytes:
     return bytes(msgpack.packb(events))
 
 
+def streak_json(events: list[tuple[str, bytes]]) -> bytes:
+    """The same as JSON; calls in hexadecimal digits."""
+    return orjson.dumps([(run, call.hex()) for run, call in events])
+
+
+def streak_decode(value: bytes) -> list[tuple[str, bytes]]:
+    """(run, call) of a record in either form."""
+    if value[:1] == b"[":
+        return [(run, bytes.fromhex(call)) for run, call in orjson.loads(value)]
+    events: list[tuple[str, bytes]] = msgpack.unpackb(value)
+    return events
+
+
 def streak_step(state: list[Any], call: bytes) -> int:
     """Fold one call into ``[streak, calls]``; the streak, if it is worth a verdict, else 0."""
     calls = state[1]
@@ -53,14 +67,19 @@ def streak_new() -> list[Any]:
 # -- engine --------------------------------------------------------------------------------
 
 
-def engine_events(events: int, runs: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(run, event fields): calls and outcomes by turns; every tenth run loops after a while."""
+def engine_events(
+    events: int, runs: int, *, stuck: bool = False
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(run, event fields): calls and outcomes by turns; every tenth run loops for a while.
+
+    ``stuck``: it never stops looping, and makes the calls that are blocked all the same.
+    """
     turn = 0
     produced = 0
     while produced < events:
         for number in range(runs):
             run = f"run-{number:07}"
-            loops = number % 10 == 0 and turn % 40 < 24
+            loops = number % 10 == 0 and (stuck or turn % 40 < 24)
             call = _digest("loop" if loops else f"{run}/{turn}")
             result = _digest("same" if loops else f"{run}/{turn}/result")
             for step, event in enumerate(
@@ -105,3 +124,8 @@ def _digest(text: str) -> bytes:
 def engine_record(events: list[dict[str, Any]]) -> bytes:
     """A frame of events."""
     return bytes(msgpack.packb({"v": 1, "events": events}))
+
+
+def engine_json(event: dict[str, Any]) -> bytes:
+    """A single event as JSON; digests in hexadecimal digits."""
+    return orjson.dumps(event, default=bytes.hex)

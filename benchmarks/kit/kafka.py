@@ -88,9 +88,7 @@ class Group:
     def lag(self) -> dict[int, int]:
         """Records that are not committed yet, by partition."""
         ends = self._client.end_offsets(self._parts)
-        return {
-            tp.partition: ends[tp] - (self._client.committed(tp) or 0) for tp in self._parts
-        }
+        return {tp.partition: ends[tp] - (self._client.committed(tp) or 0) for tp in self._parts}
 
     def wait_done(self, timeout_s: float) -> None:
         """Wait until everything is committed.

@@ -12,7 +12,6 @@ import threading
 import time
 import urllib.request
 from collections import defaultdict
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -147,7 +146,7 @@ class Worker(Child):
         return {}
 
     def _get(self, path: str) -> str | None:
-        with urllib.request.urlopen(f"http://{_HOST}:{self.port}{path}", timeout=5) as answer:  # noqa: S310 - our own child, on loopback
+        with urllib.request.urlopen(f"http://{_HOST}:{self.port}{path}", timeout=5) as answer:
             return str(answer.read().decode())
 
 

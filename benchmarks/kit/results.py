@@ -28,6 +28,25 @@ FOLDER: Final = Path(__file__).resolve().parents[1] / "results"
 Sample = dict[str, float]
 
 
+def _machine() -> dict[str, Any]:
+    """What the figures depend on; nothing that names the machine."""
+    return {
+        "cores": os.cpu_count(),
+        "processor": _first_line("/proc/cpuinfo", "model name"),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        "python": platform.python_version(),
+        "system": platform.system(),
+    }
+
+
+def _first_line(file: str, key: str) -> str:
+    try:
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(key)), "")
+
+
 @dataclass(slots=True)
 class Case:
     """One thing measured: what it was, and a sample of figures by name for each round."""
@@ -59,7 +78,7 @@ class Result:
     cases: list[Case] = field(default_factory=list)
     series: dict[str, list[list[float]]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
-    machine: dict[str, Any] = field(default_factory=lambda: machine())
+    machine: dict[str, Any] = field(default_factory=_machine)
     made: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     def add(self, sample: Sample, **labels: str) -> None:
@@ -105,25 +124,6 @@ class Result:
         told = json.loads(path.read_text(encoding="utf-8"))
         cases = [Case(**case) for case in told.pop("cases")]
         return cls(cases=cases, **told)
-
-
-def machine() -> dict[str, Any]:
-    """What the figures depend on; nothing that names the machine."""
-    return {
-        "cores": os.cpu_count(),
-        "processor": _first_line("/proc/cpuinfo", "model name"),
-        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
-        "python": platform.python_version(),
-        "system": platform.system(),
-    }
-
-
-def _first_line(file: str, key: str) -> str:
-    try:
-        lines = Path(file).read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(key)), "")
 
 
 def shown(value: float) -> str:

@@ -17,7 +17,7 @@ from faust.types import TP
 from kafka import KafkaConsumer, TopicPartition
 
 from benchmarks.peers.report import Meter, arguments
-from benchmarks.work import streak_new, streak_step
+from benchmarks.work import streak_decode, streak_new, streak_step
 from loopstream.events import Action, Evidence
 from loopstream.partition import marker_key, row_position
 from loopstream.policy.deployment import Deployment
@@ -34,7 +34,7 @@ class StreakVerdict:
     action = Action.WARN
     detector = id = "streak"
     mode = "enforce"
-    run = agent = traceparent = None
+    run = agent = runner = traceparent = None
     count = append_time = 0
     evidence = Evidence(event="", partition=0, offset=0)
 
@@ -66,7 +66,7 @@ class StreakLane:
     def apply(self, record: Any) -> bool:
         offset = record.offset
         live, dirty = self._live, self._dirty
-        events = msgpack.unpackb(record.value)
+        events = streak_decode(record.value)
         for run, call in events:
             state = live.get(run)
             if state is None:

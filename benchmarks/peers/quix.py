@@ -10,7 +10,7 @@ from quixstreams import Application
 
 from benchmarks.peers.report import Meter, arguments
 from benchmarks.peers.works import ENABLED
-from benchmarks.work import streak_new, streak_step
+from benchmarks.work import streak_decode, streak_new, streak_step
 from loopstream.engine import Engine
 from loopstream.partition.settings import SettingsInForce
 from loopstream.policy.deployment import Deployment
@@ -31,7 +31,7 @@ class Streak:
         row = state.get_bytes(ROW)
         run = msgpack.unpackb(row) if row else streak_new()
         out = []
-        for _, call in msgpack.unpackb(value):
+        for _, call in streak_decode(value):
             if streak := streak_step(run, call):
                 out.append(b"%d" % streak)
         state.set_bytes(ROW, msgpack.packb(run))

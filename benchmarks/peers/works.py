@@ -6,9 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import msgpack
-
-from benchmarks.work import streak_new, streak_step
+from benchmarks.work import streak_decode, streak_new, streak_step
 from loopstream.partition import Partition
 from loopstream.partition.marker import Marker
 from loopstream.partition.sources import NoSources
@@ -27,7 +25,7 @@ class StreakFold:
 
     def apply(self, record: Any) -> int:
         """Fold a record; number of events in it."""
-        events = msgpack.unpackb(record.value)
+        events = streak_decode(record.value)
         states = self._states
         for run, call in events:
             state = states.get(run)

@@ -8,7 +8,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure of a sample as a column; ``spread``: least and greatest round beside the median."""
+    """A figure as a column; ``spread``: least and greatest round beside the median."""
 
     name: str
     heading: str
@@ -125,8 +125,7 @@ TABLES: Final = (
         "recovery",
         "Recovery",
         "A worker starts on a changelog. `ready`: from the start of the process until `/readyz`; "
-        "`recovery`: of it, from the loss of the assignment to open partitions, as the worker's own "
-        "metric tells.",
+        "`recovery`: of it, until its partitions were open, as the worker's own metric tells.",
         (
             Figure("ready_s", "ready s", spread=True),
             Figure("recovery_s", "recovery s", spread=True),

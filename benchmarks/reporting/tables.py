@@ -32,7 +32,7 @@ def _rows(table: Table, result: Result) -> Iterator[str]:
     ]
     headings = [
         *labels,
-        *(f"{f.heading} (least–most)" if f.spread else f.heading for f in figures),
+        *(f"{f.heading} (least to most)" if f.spread else f.heading for f in figures),
         *(against.heading for against in ratios),
     ]
     yield f"| {' | '.join(headings)} |"
@@ -61,7 +61,7 @@ def _cell(case: Case, figure: Figure) -> str:
         return ""
     if not figure.spread or len(case.values(figure.name)) == 1:
         return shown(spread.median)
-    return f"{shown(spread.median)} ({shown(spread.least)}–{shown(spread.greatest)})"
+    return f"{shown(spread.median)} ({shown(spread.least)} to {shown(spread.greatest)})"
 
 
 def _ratio(result: Result, case: Case, against: Against) -> float | None:

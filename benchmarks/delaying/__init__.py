@@ -1,0 +1,1 @@
+"""Clients that measure from an event to the verdict on it."""
