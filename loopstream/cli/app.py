@@ -20,6 +20,7 @@ from loopstream.cli import (
     doctor,
     explain,
     export,
+    keys,
     label,
     publish,
     replay,
@@ -102,6 +103,10 @@ _config = _group("config", "Check and push detector settings; show process setti
 _config.command("check")(config_check.check)
 _config.command("push")(config_push.push)
 _config.command("show")(config_show.show)
+
+_keys = _group("keys", "Make the keys of signed records, and issue them to runners.", SETTINGS)
+_keys.command("new")(keys.new)
+_keys.command("issue")(keys.issue)
 
 app.command("publish", rich_help_panel=WATCH)(publish.publish)
 app.command("verdicts", rich_help_panel=WATCH)(verdicts.verdicts)

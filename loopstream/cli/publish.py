@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from loopstream.cli.kafka import Confirmations
     from loopstream.cli.recorded import Publisher, RecordedRun
     from loopstream.config import Settings
+    from loopstream.wire.keys import IssuedKey
 
 # Below the record bound, with room for a last event of raw values.
 FRAME_BYTES: Final = 256 * 1024
@@ -50,6 +51,13 @@ def publish(
         bool,
         typer.Option("--raw", help="Send arguments and results themselves, not fingerprints."),
     ] = False,
+    signing_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--signing-key",
+            help="What `keys issue loopstream-publish` wrote, where signing.file is not set.",
+        ),
+    ] = None,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
     config: ConfigFile = None,
@@ -65,7 +73,7 @@ def publish(
     ```
 
     Runs published again under the same id go on where they were: give another --run-prefix to
-    start anew.
+    start anew. Events are signed if there is a key, as those of the runner `loopstream-publish`.
     """
     if (file is None) == (not sample):
         raise UsageError("give either a FILE or --sample.")
@@ -73,7 +81,8 @@ def publish(
     names = [_sample_path(name) for name in sample or ()]
     publisher = _publisher(settings, run_prefix, agent, raw)
     runs = events = 0
-    for count in _publish(settings, publisher, names if file is None else [file]):
+    keys = _keys(settings, signing_key)
+    for count in _publish(settings, publisher, names if file is None else [file], keys):
         runs, events = runs + 1, events + count
     say(f"published {runs} runs, {events} events to {settings.prefix}.events")
 
@@ -95,7 +104,18 @@ def _publisher(settings: Settings, run_prefix: str, agent: str | None, raw: bool
     return Publisher(printer, agent, run_prefix, raw, int(time.time() * 1000))
 
 
-def _publish(settings: Settings, publisher: Publisher, files: list[Path]) -> Iterator[int]:
+def _keys(settings: Settings, file: Path | None) -> Sequence[IssuedKey]:
+    from loopstream.cli.recorded import RUNNER
+    from loopstream.sdk.options import issued_keys
+
+    if file is not None:
+        return issued_keys(file)
+    return [key.issue(RUNNER) for key in settings.signing.read()]
+
+
+def _publish(
+    settings: Settings, publisher: Publisher, files: list[Path], keys: Sequence[IssuedKey]
+) -> Iterator[int]:
     """Send all runs of all files; yields each run's number of events when it is handed over.
 
     Raises:
@@ -111,7 +131,7 @@ def _publish(settings: Settings, publisher: Publisher, files: list[Path]) -> Ite
     with kafka.producer(settings, linger_ms=20) as client:
         sent = kafka.Confirmations(client, settings)
         for recorded in unique(_read(files)):
-            yield _send(client, topic, publisher, recorded, sent)
+            yield _send(client, topic, publisher, recorded, sent, keys)
         sent.wait()
 
 
@@ -121,16 +141,21 @@ def _send(
     publisher: Publisher,
     recorded: RecordedRun,
     sent: Confirmations,
+    keys: Sequence[IssuedKey],
 ) -> int:
+    from loopstream.cli.recorded import RUNNER
     from loopstream.wire.codec import CONTENT_TYPE, FRAME_TYPE, pack_frame
     from loopstream.wire.routing import scope_key
+    from loopstream.wire.signing import record_headers
 
     key = (scope_key(publisher.run_id(recorded), None) or "").encode()
     count = 0
     for frame in _frames(publisher.events(recorded)):
         count += len(frame)
-        headers = [(CONTENT_TYPE, FRAME_TYPE)]
-        sent.add(client.send(topic, key=key, value=pack_frame(frame), headers=headers))
+        value, headers = pack_frame(frame), [(CONTENT_TYPE, FRAME_TYPE)]
+        if keys:
+            headers += record_headers(keys[0], RUNNER, value)
+        sent.add(client.send(topic, key=key, value=value, headers=headers))
     return count
 
 

@@ -26,6 +26,8 @@ from loopstream.sdk.values import NOTHING, Json, to_json
 
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 HINT: Final = "The form of recorded runs is described in docs/reference/recorded-runs.md."
+RUNNER: Final = "loopstream-publish"
+"""Id of the runner that all published runs have."""
 _GZIP: Final = b"\x1f\x8b"
 
 Fields = dict[str, Any]
@@ -145,7 +147,7 @@ class Publisher:
             **body,
             "id": f"{self.now_ms:x}-{seq}",
             "run": self.run_id(recorded),
-            "runner": "loopstream-publish",
+            "runner": RUNNER,
             "epoch": self.now_ms,
             "seq": seq,
             "time": int(time),

@@ -138,8 +138,9 @@ def _await(settings: Settings, running: Workers) -> None:
     from loopstream.demo.stage import NoAnswerError, answers
 
     say("waiting for the worker")
+    keys = settings.signing.read()
     for _ in range(_ASK_TIMES):
-        if answers(settings.connection, settings.prefix, _ASK_S):
+        if answers(settings.connection, settings.prefix, _ASK_S, keys):
             return
         running.look_after()  # if it ended, that is the better message
     raise NoAnswerError(_ASK_TIMES * _ASK_S)
@@ -152,7 +153,7 @@ def _demo(settings: Settings) -> int:
 
     # Off a terminal a table is as wide as its content: nothing is cut for a reader that scrolls.
     console = Console(width=None if sys.stdout.isatty() else 10_000)
-    outcome = perform(settings.connection, settings.prefix, console)
+    outcome = perform(settings.connection, settings.prefix, console, settings.signing.read())
     audited = _audit(settings)
     print_line(audited.closing_line())
     print_line(outcome.closing_line())

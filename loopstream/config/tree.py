@@ -226,7 +226,7 @@ class SigningSettings(_Section):
             raise ValueError("keys are either a secret or a file")
         return self
 
-    def keys(self) -> tuple[MasterKey, ...]:
+    def read(self) -> tuple[MasterKey, ...]:
         """The master keys, the one that signs first; none where none is set.
 
         Raises:
@@ -243,11 +243,11 @@ class SigningSettings(_Section):
         """Checks records of the events topic; None where they are not to be checked.
 
         Raises:
-            SettingsError: as `keys`; or they are to be checked, and there is no key to do it with.
+            SettingsError: as `read`; or they are to be checked, and there is no key to do it with.
         """
         if self.events == "off":
             return None
-        if not (keys := self.keys()):
+        if not (keys := self.read()):
             raise SettingsError(
                 f"signing.events is {self.events}, and there is no key to check with.",
                 where="signing.file",

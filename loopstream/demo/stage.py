@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +18,7 @@ from loopstream.demo.view import table_of, view_for
 from loopstream.errors import EXIT_KAFKA, LoopstreamError
 from loopstream.sdk import Runner
 from loopstream.wire.connection import Connection
+from loopstream.wire.keys import MasterKey, key_line
 
 DEMO_SETTINGS: Final = {"enabled": True}
 """The documented defaults, switched on: warn at 10, block at 20, missing tools at 10."""
@@ -61,10 +63,12 @@ class Outcome:
         )
 
 
-def answers(connection: Connection, prefix: str, timeout: float) -> bool:
+def answers(
+    connection: Connection, prefix: str, timeout: float, keys: Sequence[MasterKey] = ()
+) -> bool:
     """Whether a worker answers a first call through a strict gate."""
     with (
-        Runner(connection, agent="demo", prefix=prefix, key=_KEY) as runner,
+        _runner(connection, "demo", prefix, keys) as runner,
         runner.run(f"hello-{uuid.uuid4()}") as run,
     ):
         decision = run.before_call("hello", {}, wait=timeout)
@@ -73,14 +77,20 @@ def answers(connection: Connection, prefix: str, timeout: float) -> bool:
     return answered
 
 
-def perform(connection: Connection, prefix: str, console: Console) -> Outcome:
-    """Play all scripts at once and show them until the last one has ended."""
+def perform(
+    connection: Connection, prefix: str, console: Console, keys: Sequence[MasterKey] = ()
+) -> Outcome:
+    """Play all scripts at once and show them until the last one has ended.
+
+    Args:
+        keys: master keys, where records are signed: the runners are issued theirs.
+    """
     board, stop = Board(), threading.Event()
     cast = []
     for script in SCRIPTS:
         run_id = f"{script.agent}-{uuid.uuid4()}"
         board.add(Seen(run_id, script.agent, script.about, script.loops))
-        runner = Runner(connection, agent=script.agent, session="demo", prefix=prefix, key=_KEY)
+        runner = _runner(connection, script.agent, prefix, keys)
         args = (runner, run_id, script, board, stop)
         thread = threading.Thread(target=play, args=args, name=run_id, daemon=True)
         cast.append((runner, thread))
@@ -92,6 +102,20 @@ def perform(connection: Connection, prefix: str, console: Console) -> Outcome:
             runner.close()
     console.print(table_of(board))
     return _outcome(board)
+
+
+def _runner(connection: Connection, agent: str, prefix: str, keys: Sequence[MasterKey]) -> Runner:
+    name = f"demo-{uuid.uuid4()}"
+    issued = "\n".join(key_line(key.issue(name)) for key in keys)
+    return Runner(
+        connection,
+        agent=agent,
+        session="demo",
+        prefix=prefix,
+        runner=name,
+        key=_KEY,
+        signing_key=issued or None,
+    )
 
 
 def _watch(

@@ -128,7 +128,7 @@ def worker_settings(settings: Settings) -> WorkerSettings:
         datadir=worker.datadir,
         verdict_format=worker.verdict_format,
         tenant_key=TenantKey(key_id, secret) if key_id and secret else None,
-        signing_keys=settings.signing.keys(),
+        signing_keys=settings.signing.read(),
         verifier=settings.signing.verifier(),
         samples=settings.deployment.capture == "full",
         start_timeout_s=settings.timeout_s,

@@ -123,18 +123,18 @@ def test_settings_read_keys_and_show_none(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text(f"{key_line(MASTER)}\n{key_line(OLD)}\n")
     settings = load({"signing.file": file, "signing.events": "verify"}).settings
-    assert settings.signing.keys() == (MASTER, OLD)
+    assert settings.signing.read() == (MASTER, OLD)
     verifier = settings.signing.verifier()
     assert verifier is not None
     assert (verifier.keys, verifier.required) == ((MASTER, OLD), False)
-    shown = repr((settings, verifier, settings.signing.keys(), MASTER.issue("r")))
+    shown = repr((settings, verifier, settings.signing.read(), MASTER.issue("r")))
     for secret in (MASTER.secret, OLD.secret, MASTER.issue("r").secret):
         assert secret.hex() not in shown
         assert repr(secret)[2:-1] not in shown
     loaded = load({"signing.secret": "s" * 40})
     assert "s" * 40 not in repr(loaded.settings) + str(list(loaded.rows()))
-    assert loaded.settings.signing.keys()[0].secret == b"s" * 40
-    assert load().settings.signing.keys() == ()
+    assert loaded.settings.signing.read()[0].secret == b"s" * 40
+    assert load().settings.signing.read() == ()
 
 
 def test_checking_without_a_key_is_refused_where_it_would_be_done() -> None:
