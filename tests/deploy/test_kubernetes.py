@@ -18,6 +18,8 @@ CUSTOM = {"ScaledObject", "TriggerAuthentication", "PodMonitor", "PrometheusRule
 STRIMZI = {"KafkaTopic", "KafkaUser"}
 TARGETS = ("overlays/small", "overlays/production", "strimzi")
 
+PODS = (("StatefulSet", "loopstream"), ("Deployment", "loopstream-dashboard"))
+
 Doc = dict[str, Any]
 
 
@@ -100,16 +102,19 @@ def test_a_misspelt_field_would_be_seen(built: dict[str, list[Doc]]) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS[:2])
-def test_pods_are_what_the_baseline_asks_for(built: dict[str, list[Doc]], target: str) -> None:
-    pod = _one(built[target], "StatefulSet")["spec"]["template"]["spec"]
-    (worker,) = pod["containers"]
+@pytest.mark.parametrize(("kind", "name"), PODS)
+def test_pods_are_what_the_baseline_asks_for(
+    built: dict[str, list[Doc]], target: str, kind: str, name: str
+) -> None:
+    pod = _one(built[target], kind, name)["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
     assert pod["securityContext"]["runAsNonRoot"]
-    assert worker["securityContext"]["readOnlyRootFilesystem"]
-    assert not worker["securityContext"]["allowPrivilegeEscalation"]
-    assert worker["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    assert not container["securityContext"]["allowPrivilegeEscalation"]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     # A service named "loopstream" would set LOOPSTREAM_PORT, an unknown setting: no start.
     assert pod["enableServiceLinks"] is False
-    assert {"livenessProbe", "readinessProbe", "startupProbe"} <= worker.keys()
+    assert {"livenessProbe", "readinessProbe", "startupProbe"} <= container.keys()
 
 
 @pytest.mark.parametrize("target", TARGETS[:2])
@@ -125,6 +130,40 @@ def test_selectors_meet_the_pods(built: dict[str, list[Doc]], target: str) -> No
     for selector in selectors:
         assert selector
         assert selector.items() <= labels.items()
+
+
+@pytest.mark.parametrize("target", TARGETS[:2])
+def test_selectors_meet_the_dashboard_and_it_alone(
+    built: dict[str, list[Doc]], target: str
+) -> None:
+    docs, name = built[target], "loopstream-dashboard"
+    labels = _one(docs, "Deployment", name)["spec"]["template"]["metadata"]["labels"]
+    worker = _one(docs, "StatefulSet")["spec"]["template"]["metadata"]["labels"]
+    for selector in (
+        _one(docs, "Deployment", name)["spec"]["selector"]["matchLabels"],
+        _one(docs, "Service", name)["spec"]["selector"],
+        _one(docs, "NetworkPolicy", name)["spec"]["podSelector"]["matchLabels"],
+    ):
+        assert selector.items() <= labels.items()
+        assert not selector.items() <= worker.items()
+
+
+@pytest.mark.parametrize("target", TARGETS[:2])
+def test_the_dashboard_starts_with_what_it_is_given(
+    built: dict[str, list[Doc]], target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pod = _one(built[target], "Deployment", "loopstream-dashboard")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    for variable in container["env"]:
+        monkeypatch.setenv(variable["name"], variable["value"])
+    monkeypatch.delenv("LOOPSTREAM_CONFIG")
+    monkeypatch.chdir(tmp_path)
+    settings = load().settings
+    assert container["args"] == ["web"]
+    assert settings.web.port == container["ports"][0]["containerPort"]
+    assert settings.web.token_file is not None
+    mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
+    assert str(settings.web.token_file.parent) in mounts
 
 
 @pytest.mark.parametrize("target", TARGETS[:2])
