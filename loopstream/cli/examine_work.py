@@ -24,6 +24,7 @@ def workers(case: Case) -> Iterator[Finding]:
     group = f"{case.settings.prefix}.worker"
     partitions = len(case.described[case.topics.events]["partitions"])
     start = "Start one: loopstream worker"
+    never = Finding("workers", State.WARN, "there was never one", start)
     try:
         with kafka.kafka_errors(case.settings), kafka.admin(case.settings) as admin:
             described = admin.describe_groups([group])[group]
@@ -31,9 +32,13 @@ def workers(case: Case) -> Iterator[Finding]:
     except LoopstreamError as error:
         if not isinstance(error.__cause__, CoordinatorNotAvailableError | GroupIdNotFoundError):
             raise
-        yield Finding("workers", State.WARN, "there was never one", start)
+        yield never
         return
     members = len(described["members"])
+    # Depending on what its coordinator has loaded, a broker calls an unknown group a dead one.
+    if not members and not committed:
+        yield never
+        return
     if not members:
         yield Finding("workers", State.WARN, "none is in the group", start)
     elif members > partitions:
