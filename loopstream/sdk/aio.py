@@ -12,6 +12,7 @@ from loopstream.fingerprint.canonical import MISSING
 from loopstream.sdk.decisions import Call, Decision
 from loopstream.sdk.face import RunFace, RunnerFace
 from loopstream.sdk.gate import Gate
+from loopstream.sdk.scribe import Spent
 from loopstream.sdk.session import Status
 from loopstream.sdk.tools import OnBlock, OnWarn, argument_reader, refused
 
@@ -30,13 +31,15 @@ class AsyncRun(RunFace):
         call_id: str | None = None,
         batch: str | None = None,
         wait: float | None = None,
+        tokens: int | None = None,
+        cost: float | None = None,
     ) -> Decision:
         """See `loopstream.sdk.Run.before_call`.
 
         Raises:
             RunAborted: the run was ended; so does each further call.
         """
-        step = self._session.ask(tool, args, call_id, batch, wait)
+        step = self._session.ask(tool, args, call_id, batch, wait, Spent(tokens, cost))
         if not isinstance(step, Gate):
             return step
         try:
@@ -45,6 +48,16 @@ class AsyncRun(RunFace):
             self._session.forget(step)
             raise
         return self._session.settle(step)
+
+    async def message(
+        self, text: str, *, tokens: int | None = None, cost: float | None = None
+    ) -> Decision:
+        """See `loopstream.sdk.Run.message`.
+
+        Raises:
+            RunAborted: the run was ended.
+        """
+        return self._session.say(text, Spent(tokens, cost))
 
     async def after_call(
         self,

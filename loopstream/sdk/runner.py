@@ -12,6 +12,7 @@ from loopstream.fingerprint.canonical import MISSING
 from loopstream.sdk.decisions import Call, Decision
 from loopstream.sdk.face import RunFace, RunnerFace
 from loopstream.sdk.gate import Gate
+from loopstream.sdk.scribe import Spent
 from loopstream.sdk.session import Status
 from loopstream.sdk.tools import OnBlock, OnWarn, argument_reader, refused
 
@@ -34,6 +35,8 @@ class Run(RunFace):
         call_id: str | None = None,
         batch: str | None = None,
         wait: float | None = None,
+        tokens: int | None = None,
+        cost: float | None = None,
     ) -> Decision:
         """Report a tool call that is about to be made; whether to make it.
 
@@ -48,6 +51,9 @@ class Run(RunFace):
             call_id: the model's id of the call; ties the outcome to its call.
             batch: shared by the calls of one model message.
             wait: seconds to wait for an answer; absent: the runner's setting.
+            tokens: what the model message that made the call took; of several calls that one
+                message made, tell it with one. For the ``budget`` of profile ``extended``.
+            cost: of that message, in the deployment's currency.
 
         Returns:
             `Allow`, `Warn` (make the call; ``reason`` is worth showing to the model) or `Block`
@@ -56,11 +62,31 @@ class Run(RunFace):
         Raises:
             RunAborted: the run was ended; so does each further call.
         """
-        step = self._session.ask(tool, args, call_id, batch, wait)
+        step = self._session.ask(tool, args, call_id, batch, wait, Spent(tokens, cost))
         if isinstance(step, Gate):
             step.wait()
             return self._session.settle(step)
         return step
+
+    def message(
+        self, text: str, *, tokens: int | None = None, cost: float | None = None
+    ) -> Decision:
+        """Report a message that makes no call: agents chant, too. Only its digest leaves.
+
+        Other profiles than ``extended`` don't look at messages: nothing is sent then.
+
+        Args:
+            text: what the model said.
+            tokens: as in `before_call`.
+            cost: likewise.
+
+        Returns:
+            `Block` if the message was said too often; give ``reason`` to the model.
+
+        Raises:
+            RunAborted: the run was ended.
+        """
+        return self._session.say(text, Spent(tokens, cost))
 
     def after_call(
         self,

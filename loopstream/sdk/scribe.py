@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from loopstream.events.text import short_name
 from loopstream.events.tool import MAX_PREVIEW
 from loopstream.fingerprint.calls import signature
+from loopstream.fingerprint.profiles import EXTENDED
 from loopstream.sdk.capture import Part, visible
 from loopstream.sdk.counters import Complaints, Counters
 from loopstream.sdk.decisions import Call
@@ -15,6 +17,40 @@ from loopstream.sdk.options import Options
 from loopstream.sdk.prints import Printer
 from loopstream.sdk.stream import Fields
 from loopstream.sdk.values import Json, to_json
+
+
+class Spent(NamedTuple):
+    """What the model message that made a call took.
+
+    Attributes:
+        tokens: all of them.
+        cost: in the deployment's currency.
+    """
+
+    tokens: int | None = None
+    cost: float | None = None
+
+    def fields(self) -> Fields:
+        """As the wire has it: cost in millionths.
+
+        Raises:
+            ValueError: less than nothing, or no number.
+        """
+        fields: Fields = {}
+        if self.tokens is not None:
+            fields["tokens"] = _count(self.tokens)
+        if self.cost is not None:
+            fields["cost"] = _count(round(self.cost * 1_000_000))
+        return fields
+
+
+NOTHING_SPENT: Final = Spent()
+
+
+def _count(number: int) -> int:
+    if not 0 <= number < 2**63:
+        raise ValueError("tokens and cost can't be less than nothing")
+    return int(number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +63,22 @@ class Scribe:
     complaints: Complaints
 
     def call(
-        self, tool: str, args: object, call_id: str | None, batch: str | None
+        self,
+        tool: str,
+        args: object,
+        call_id: str | None,
+        batch: str | None,
+        spent: Spent = NOTHING_SPENT,
     ) -> tuple[Call, Fields]:
         """A call that has no event id yet, and the fields of its event."""
         name = tool_name(tool, self.options.normalize_tools)
         given = to_json(args)
         asked, fp = self.printer.call(name, given)
+        if EXTENDED in fp and spent is not NOTHING_SPENT:
+            try:
+                fp[EXTENDED].update(spent.fields())
+            except (TypeError, ValueError, OverflowError) as error:
+                self.trouble("tokens or cost", error)
         fields: Fields = {"tool": name, "fp": fp}
         if call_id is not None:
             fields["call_id"] = short_name(printable(call_id))

@@ -10,7 +10,8 @@ from typing import Any, Final, Literal
 from loopstream.events import Action, Verdict
 from loopstream.events.context import MAX_REASON
 from loopstream.fingerprint.canonical import MISSING
-from loopstream.fingerprint.profiles import REFERENCE
+from loopstream.fingerprint.extended.calls import MESSAGE_TOOL
+from loopstream.fingerprint.profiles import EXTENDED, REFERENCE
 from loopstream.sdk.counters import Counters
 from loopstream.sdk.decisions import (
     Allow,
@@ -29,7 +30,7 @@ from loopstream.sdk.names import printable
 from loopstream.sdk.options import Options
 from loopstream.sdk.outbox import Outbox
 from loopstream.sdk.prints import Asked
-from loopstream.sdk.scribe import Scribe
+from loopstream.sdk.scribe import NOTHING_SPENT, Scribe, Spent
 from loopstream.sdk.standing import Standing, is_refusal, is_warning
 from loopstream.sdk.stream import Fields, Stream
 from loopstream.sdk.values import NOTHING, Json, to_json
@@ -76,7 +77,13 @@ class RunSession:
     # Before a call.
 
     def ask(
-        self, tool: str, args: object, call_id: str | None, batch: str | None, wait: float | None
+        self,
+        tool: str,
+        args: object,
+        call_id: str | None,
+        batch: str | None,
+        wait: float | None,
+        spent: Spent = NOTHING_SPENT,
     ) -> Decision | Gate:
         """Report a call that is about to be made, and decide it or open a gate.
 
@@ -88,11 +95,24 @@ class RunSession:
             self._kit.counters.add("calls_after_end")
             return Allow(self._unreported(tool))
         try:
-            return self._ask(tool, args, call_id, batch, wait)
+            return self._ask(tool, args, call_id, batch, wait, spent)
         except Exception as error:  # noqa: BLE001 - whatever an agent hands over must not stop it
             self._kit.scribe.trouble("before_call", error)
             call = self._unreported(tool)
             return Allow(call) if self._kit.options.fail == "open" else closed(call, _NOT_REACHED)
+
+    def say(self, text: str, spent: Spent) -> Decision:
+        """Report a message that makes no call, and decide it; only profile ``extended`` looks.
+
+        Raises:
+            RunAborted: the run was ended by a verdict.
+        """
+        if EXTENDED in self._kit.options.profiles:
+            decision = self.ask(MESSAGE_TOOL, {"text": text}, None, None, 0.0, spent)
+            if not isinstance(decision, Gate):
+                return decision
+        self._raise_if_aborted()
+        return Allow(self._unreported(MESSAGE_TOOL))
 
     def settle(self, gate: Gate) -> Decision:
         """Decide a gated call, whose gate was lifted or whose time is up.
@@ -206,10 +226,16 @@ class RunSession:
     # How a call is decided.
 
     def _ask(
-        self, tool: str, args: object, call_id: str | None, batch: str | None, wait: float | None
+        self,
+        tool: str,
+        args: object,
+        call_id: str | None,
+        batch: str | None,
+        wait: float | None,
+        spent: Spent,
     ) -> Decision | Gate:
         options = self._kit.options
-        call, fields = self._kit.scribe.call(tool, args, call_id, batch)
+        call, fields = self._kit.scribe.call(tool, args, call_id, batch, spent)
         reachable = options.fail == "open" or self._kit.reachable()
         with self._lock:
             call = call._replace(event=self.stream.next_id())

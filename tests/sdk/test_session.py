@@ -17,6 +17,7 @@ from loopstream.sdk import Allow, Block, RunAborted, Warn, blocked_result
 from loopstream.sdk.gate import Gate
 from loopstream.sdk.options import Options, key_name, new_runner_id
 from loopstream.sdk.ports import Record
+from loopstream.sdk.scribe import Spent
 from loopstream.wire.limits import MAX_RAW_BYTES
 
 from .fakes import PARTITIONS, Bench, about, on_signature, verdict
@@ -472,3 +473,61 @@ def test_keys_are_named_and_never_shown() -> None:
     assert Options(key=key, key_id="mine").printer().key_id == "mine"
     assert key_name(None) is None
     assert new_runner_id() != new_runner_id()
+
+
+def _extended(event: object) -> Any:
+    assert isinstance(event, ToolCall)
+    assert event.fp is not None
+    return event.fp.extended
+
+
+def test_tokens_and_cost_are_told_to_the_profile_that_counts_them() -> None:
+    bench = Bench(profiles=("extended",))
+    session = bench.begin()
+    ask(session, spent=Spent(1200, 0.0375))
+    ask(session)
+    told = [_extended(event) for event in bench.sent()[1:]]
+    assert [(seen.tokens, seen.cost) for seen in told] == [(1200, 37_500), (None, None)]
+    documented = Bench()
+    session = documented.begin()
+    assert ask(session, spent=Spent(1200, 0.0375)).allowed
+    (_, call) = documented.sent()
+    assert isinstance(call, ToolCall)
+
+
+@pytest.mark.parametrize("spent", [Spent(-1), Spent(cost=float("nan")), Spent(cost=1e300)])
+def test_nonsense_about_cost_loses_no_call(spent: Spent) -> None:
+    bench = Bench(profiles=("extended",))
+    session = bench.begin()
+    assert ask(session, spent=spent).allowed
+    (_, call) = bench.sent()
+    assert (_extended(call).tokens, _extended(call).cost) == (None, None)
+    assert bench.hub.counters.view()["errors"] == 1
+
+
+def test_messages_are_told_to_the_profile_that_looks_at_them() -> None:
+    bench = Bench(profiles=("extended",))
+    session = bench.begin()
+    decision = session.say("All tests pass now.", Spent(tokens=20))
+    assert decision.allowed
+    (_, call) = bench.sent()
+    assert isinstance(call, ToolCall)
+    assert call.tool == "__message__"
+    assert call.args is None
+    assert _extended(call).tokens == 20
+    silent = Bench()
+    session = silent.begin()
+    assert session.say("All tests pass now.", Spent()).allowed
+    assert len(silent.sent()) == 1
+
+
+def test_a_message_said_too_often_is_blocked_and_an_aborted_run_says_nothing() -> None:
+    bench = Bench(profiles=("extended",))
+    session = bench.begin()
+    call = session.say("Done.", Spent()).call
+    session.receive(verdict(Action.BLOCK, applies_to=on_signature(call.signature)))
+    assert isinstance(session.say("Done.", Spent()), Block)
+    assert session.say("Not yet.", Spent()).allowed
+    session.receive(verdict(Action.ABORT))
+    with pytest.raises(RunAborted):
+        session.say("Not yet.", Spent())
