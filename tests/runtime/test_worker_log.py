@@ -127,6 +127,27 @@ async def test_markers_of_a_transaction_are_no_missing_records(cluster: Cluster)
     assert worker.stats["jumps"] == 3 * cluster.partitions, str(worker)
 
 
+def test_a_commit_that_is_forgotten_is_no_start_from_the_beginning(cluster: Cluster) -> None:
+    """As after a broker's restart, when aiokafka takes "still loading" for "never committed".
+
+    From the beginning, old events would meet what is in force today.
+    """
+    cluster.produce(600)
+    worker = cluster.worker()
+    cluster.wait_committed()
+    assert worker.stop() == 0, str(worker)
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+    admin.delete_groups([f"{cluster.prefix}.worker"])
+    admin.close()
+    assert cluster.committed() == 0
+    cluster.write(cluster.topics.config, b"*", b'{"enabled":true}')
+    cluster.produce(200)
+    worker = cluster.worker()
+    cluster.wait_committed()
+    cluster.outcome().assert_exact()
+    assert 200 <= worker.stats["records"] < 600, str(worker)
+
+
 def test_records_that_retention_took_are_passed_over(cluster: Cluster) -> None:
     cluster.produce(400)
     worker = cluster.worker()
