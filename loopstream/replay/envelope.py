@@ -26,6 +26,7 @@ from loopstream.wire.codec import (
     is_json,
 )
 from loopstream.wire.limits import MAX_EVENTS_PER_FRAME
+from loopstream.wire.signing import SIGNATURE
 
 _NEEDED: Final = ("partition", "offset", "payload")
 _HINT: Final = "The envelope is that of `kcat -J` and of `loopstream tail`."
@@ -50,6 +51,9 @@ def to_envelope(record: Record, topic: str, *, events: bool = True) -> dict[str,
         payload, content_type = _payload(record, record.value, headers, events=events)
         if content_type is not None:
             headers[CONTENT_TYPE] = content_type
+    if SIGNATURE in headers:
+        # It is good for the record's own bytes, not for what is written here: only to be seen.
+        headers[SIGNATURE] = headers[SIGNATURE].hex().encode()
     flat = [part for k, v in headers.items() for part in (k, v.decode("utf-8", "replace"))]
     return {
         "topic": topic,

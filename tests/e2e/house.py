@@ -246,11 +246,12 @@ class House:
         *,
         content_type: bytes | None = None,
         key: bytes | None = None,
+        headers: Iterable[tuple[str, bytes]] = (),
     ) -> int:
         """Write a record to the events; its offset."""
-        headers = [] if content_type is None else [(CONTENT_TYPE, content_type)]
+        told = [] if content_type is None else [(CONTENT_TYPE, content_type)]
         future = self._producer.send(
-            self.topics.events, value=value, key=key, partition=partition, headers=headers
+            self.topics.events, value=value, key=key, partition=partition, headers=[*told, *headers]
         )
         return int(future.get(timeout=PATIENCE_S).offset)
 
