@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any, Final
 
+from aiokafka.consumer.group_coordinator import GroupCoordinator
 from faust.app.base import App
 from faust.tables.manager import TableManager
 from faust.tables.recovery import Recovery
@@ -78,6 +79,8 @@ WATCHED: Final[tuple[tuple[type, tuple[str, ...]], ...]] = (
         ),
     ),
     (Service, ("crash", "_crash", "stop", "wait_first", "_execute_task")),
+    # It takes "still loading" for "never committed"; `opening.Start.offset` answers that.
+    (GroupCoordinator, ("_do_fetch_commit_offsets",)),
 )
 
 SHA256: Final[dict[str, str]] = {
@@ -137,6 +140,7 @@ SHA256: Final[dict[str, str]] = {
     "Service.stop": "e17cd2b6bd01e861",
     "Service.wait_first": "feade6a31f8a6789",
     "Service._execute_task": "2a976a30f01cbbef",
+    "GroupCoordinator._do_fetch_commit_offsets": "b0f3598132715552",
 }
 
 
