@@ -5,6 +5,7 @@ of loopstream's own code, kafka-python for Kafka and msgpack where verdicts come
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import time
 from collections.abc import Iterator
@@ -34,7 +35,13 @@ class ForeignRun:
         epoch: int,
         digests: bool = False,
         resumed: bool = False,
+        runner: str = "foreign",
+        key: str | None = None,
     ) -> None:
+        self.unsigned = 0
+        self._runner = runner
+        self._key_id, _, issued = (key or "").partition(":")
+        self._issued = bytes.fromhex(issued)
         self.refused_by: dict[tuple[Any, ...], dict[str, Any]] = {}
         self.warnings: list[dict[str, Any]] = []
         self.abort: dict[str, Any] | None = None
@@ -44,7 +51,7 @@ class ForeignRun:
             "v": 1,
             "run": run,
             "agent": agent,
-            "runner": "foreign",
+            "runner": runner,
             "epoch": epoch,
         }
         self._seq = 0
@@ -103,8 +110,16 @@ class ForeignRun:
         event |= {"time": int(time.time() * 1000), **fields}
         # The scope key as the record's key: the client's own partitioner finds the partition.
         key = self._envelope["run"].encode()
-        self._producer.send(self._topic, key=key, value=json.dumps(event).encode()).get(30)
+        value = json.dumps(event).encode()
+        self._producer.send(self._topic, key=key, value=value, headers=self._headers(value)).get(30)
         return event_id
+
+    def _headers(self, value: bytes) -> list[tuple[str, bytes]]:
+        if not self._issued:
+            return []
+        signature = hmac.digest(self._issued, b"loopstream record 1\0" + value, "sha256")
+        who = [("signer", self._runner.encode()), ("key-id", self._key_id.encode())]
+        return [("signature", signature), *who]
 
     def _call(self, args: object) -> dict[str, Any]:
         if not self._digests:
@@ -133,8 +148,20 @@ class ForeignRun:
         for batch in self._consumer.poll(timeout_ms=int(longest_s * 1000)).values():
             for record in batch:
                 value = record.value
+                if not self._signed(value, dict(record.headers)):
+                    self.unsigned += 1
+                    continue
                 verdict = json.loads(value) if value[:1] == b"{" else msgpack.unpackb(value)
                 self._take(verdict)
+
+    def _signed(self, value: bytes, headers: dict[str, bytes]) -> bool:
+        if not self._issued:
+            return True
+        info = b"loopstream run 1\0" + self._envelope["run"].encode() + b"\1"
+        run_key = hmac.digest(hmac.digest(bytes(32), self._issued, "sha256"), info, "sha256")
+        signature = hmac.digest(run_key, b"loopstream verdict 1\0" + value, "sha256")
+        known = headers.get("key-id") == self._key_id.encode()
+        return known and hmac.compare_digest(signature, headers.get("signature", b""))
 
     def _listen_from_now_on(self, topic: str, run: str) -> None:
         partitions = len(self._consumer.partitions_for_topic(topic))
