@@ -1,0 +1,171 @@
+"""(d) From 1,000 to 1,000,000 live runs: rate, and bytes per run in row and in memory.
+
+    python -m benchmarks.scale [--runs N ...] [--rounds N] [--seconds N] [--json FILE]
+
+The fold of one partition, without Kafka: frames of 50 are decoded, applied and checkpointed into
+rows in memory, as a worker does with one partition. Each case runs in a process of its own, so
+that memory is its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+import time
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Final
+
+import psutil
+
+from benchmarks.kit.process import Child
+from benchmarks.kit.results import Result, Sample, interleaved
+from benchmarks.reporting.tables import finish
+from benchmarks.stepping.mixes import MIXES
+from benchmarks.stepping.population import in_bursts, in_turn, row_of, stored, templates
+from loopstream.partition import Partition
+from loopstream.partition.marker import Marker
+from loopstream.partition.sources import NoSources
+from loopstream.policy.deployment import Deployment
+from loopstream.runtime.rows import MemoryRows
+from loopstream.wire.codec import pack_frame
+
+RUNS: Final = (1_000, 10_000, 100_000, 1_000_000)
+ORDERS: Final = {"in turn": in_turn, "bursts": in_bursts}
+FRAME: Final = 50
+# As the worker has them by default.
+CHECKPOINT_S: Final = 0.5
+MAX_DIRTY: Final = 20_000
+MAX_LIVE: Final = 100_000
+
+
+class Lane:
+    """A partition with its rows, and the worker's part of the checkpoint."""
+
+    def __init__(self, rows: MemoryRows) -> None:
+        self.rows = rows
+        marker = Marker(0, settings={"*": json.dumps({"enabled": True})}, pinned=True).pack()
+        self.fold = Partition(Deployment("bench"), 0, 1, rows, NoSources(), state=marker)
+        self.written = 0
+        self._next = time.monotonic() + CHECKPOINT_S
+
+    def take(self, value: bytes, offset: int) -> None:
+        """Apply a record; checkpoint when it is time."""
+        self.fold.apply(
+            SimpleNamespace(offset=offset, timestamp=1_790_000_000_000, value=value, headers=())
+        )
+        if self.fold.dirty >= MAX_DIRTY or time.monotonic() >= self._next:
+            self.checkpoint()
+
+    def checkpoint(self) -> None:
+        """Rows into the store, live states within bounds."""
+        for key, row in self.fold.take_rows():
+            self.rows.put(key, row)
+            self.written += 1
+        self.fold.summaries()
+        self.fold.verdicts.clear()
+        self.fold.shrink(MAX_LIVE)
+        self._next = time.monotonic() + CHECKPOINT_S
+
+
+def one(runs: int, order: str, seconds: float) -> Sample:
+    """One case, in this process."""
+    process = psutil.Process()
+    gc.collect()
+    empty = process.memory_info().rss
+    lane = Lane(stored(runs))
+    gc.collect()
+    filled = process.memory_info().rss
+    sources = ORDERS[order](runs)
+    fields, events = templates(2_000), 0
+    spent, written = 0.0, 0
+    # A lap over the runs that fit comes first: states are live, memory has its final size.
+    warm = min(runs, MAX_LIVE) // FRAME
+    offset = 100
+    while spent < seconds:
+        frame = [
+            {
+                **fields[(events + at) % len(fields)],
+                "run": f"run-{run:07}",
+                "id": f"{events + at:x}",
+            }
+            for at, run in enumerate(islice(sources, FRAME))
+        ]
+        value = pack_frame(frame)
+        began = time.process_time()
+        lane.take(value, offset)
+        offset += 1
+        events += FRAME
+        if warm:
+            warm -= 1
+            written = lane.written
+            counted = events
+        else:
+            spent += time.process_time() - began
+    live = len(lane.fold.live)
+    gc.collect()
+    grown = process.memory_info().rss - filled
+    row = lane.rows.get(b"run-%07d" % 0) or b""
+    measured = events - counted
+    return {
+        "rate": measured / spent,
+        "rows_per_event": (lane.written - written) / measured,
+        "row_bytes": float(len(row)),
+        "stored_bytes": (filled - empty) / runs,
+        "live_bytes": grown / max(live, 1),
+        "live": float(live),
+        "rss_mib": process.memory_info().rss / 2**20,
+    }
+
+
+def measure(result: Result, runs: int, order: str, seconds: float, _turn: int) -> None:
+    """One case, in a process of its own."""
+    words = ["--one", str(runs), order, "--seconds", str(seconds)]
+    with Child([sys.executable, "-m", "benchmarks.scale", *words]) as child:
+        output = child.output(600 + seconds * 10)
+        if not output:
+            raise SystemExit(child.said())
+    result.add(json.loads(output), order=order, runs=f"{runs:,}")
+
+
+def rows(path: Path | None) -> None:
+    """What a row takes, by what its run did."""
+    result = Result("rows", {"history": 30})
+    for name in MIXES:
+        for calls in (1, 30, 300):
+            size = {"row_bytes": float(len(row_of(name, calls)))}
+            result.add(size, mix=name, calls=str(calls))
+    finish(result, path and path.with_name("rows.json"))
+
+
+def main() -> None:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, nargs="*", default=list(RUNS))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=10.0, help="of processor time, a case")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--one", nargs=2, metavar=("RUNS", "ORDER"), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        print(json.dumps(one(int(given.one[0]), given.one[1], given.seconds)))
+        return
+    result = Result("scale", {"seconds": given.seconds, "rounds": given.rounds})
+    interleaved(
+        given.rounds,
+        {
+            f"{runs:,} runs, {order}": partial(measure, result, runs, order, given.seconds)
+            for runs in given.runs
+            for order in ORDERS
+        },
+    )
+    finish(result, given.json)
+    rows(given.json)
+
+
+if __name__ == "__main__":
+    main()
