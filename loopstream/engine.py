@@ -10,7 +10,7 @@ import hashlib
 from typing import Final, Protocol, overload
 
 from loopstream.detect.base import DetectorName, Finding
-from loopstream.detect.judge import forecast, judge, mute_of
+from loopstream.detect.judge import forecast, judge, judge_in_shadow, mute_of
 from loopstream.detect.limits import Limits
 from loopstream.detect.profiles import PROFILES, Profile
 from loopstream.events import (
@@ -241,6 +241,8 @@ class Engine:
         enters = enters and limits.entered
         if finding is not None or waits:
             self._speak(step, event, finding, gated=waits, enters=enters)
+        if limits.rollout is not None:
+            self._speak_in_shadow(step, event, tool, signature, poll=digests.poll)
         if enters:
             call_id = None if event.call_id is None else _kept_id(event.call_id)
             history.enter(tool, signature, digests.poll, call_id=call_id, offset=at.offset)
@@ -267,6 +269,23 @@ class Engine:
             self._say(step, Decision(Action.BLOCK, heard.level, standing, reason, target))
         elif heard is not None:
             self._say(step, Decision.on(Action.WARN, heard, reason_of(heard)))
+
+    def _speak_in_shadow(
+        self, step: Step, event: ToolCall, tool: str, signature: str, *, poll: bool
+    ) -> None:
+        """What detectors in shadow make of a call: said, and neither counted nor kept."""
+        state, limits = step.state, step.limits
+        finding = judge_in_shadow(
+            self.profile, state.history, limits, tool, signature, poll=poll, mutes=state.mutes
+        )
+        if finding is None:
+            return
+        action = Action.BLOCK
+        if not _critical(finding):
+            action, key, how = Action.WARN, f"shadow:{finding.key}", self.deployment.announce
+            if not announce(state.throttle, event.run, key, finding.count, how):
+                return
+        self._say(step, Decision.on(action, finding, reason_of(finding), mode="shadow"))
 
     # -- outcomes --------------------------------------------------------------------------
 
@@ -315,8 +334,9 @@ class Engine:
         seen = step.guard = state.guard.observe(signature, result)
         if not seen.abort or state.aborted is not None:
             return
+        mode = step.limits.guard_mode
         finding = Finding(
-            Level.CRITICAL,
+            Level.WARNING if mode == "warn" else Level.CRITICAL,
             DetectorName.GUARD,
             seen.count,
             state.guard.window,
@@ -324,9 +344,17 @@ class Engine:
             tool,
             target=Target(signature=signature),
             subject="",
+            capped=mode == "warn",
         )
-        state.aborted = standing_of(finding)
-        self._say(step, Decision.on(Action.ABORT, finding, reason_of(finding)))
+        reason = reason_of(finding)
+        if mode == "warn":
+            state.totals.warnings += 1
+            self._say(step, Decision.on(Action.WARN, finding, reason))
+        elif mode == "shadow":
+            self._say(step, Decision.on(Action.ABORT, finding, reason, mode="shadow"))
+        else:
+            state.aborted = standing_of(finding)
+            self._say(step, Decision.on(Action.ABORT, finding, reason))
 
     # -- the run ---------------------------------------------------------------------------
 

@@ -64,6 +64,8 @@ class Finding:
     paired_tool: str | None = None
     liveness: str | None = None
     """Only for the runner's stall watchdog (profile ``reference-2026-9``)."""
+    capped: bool = False
+    """It would be critical, but its detector only warns (`Rollout`)."""
 
 
 class Detector(Protocol):

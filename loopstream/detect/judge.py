@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from loopstream.detect.base import Finding, Probe
+from loopstream.detect.base import DetectorName, Finding, Probe
 from loopstream.detect.limits import Limits
 from loopstream.detect.profiles import UNSEEN, Profile
+from loopstream.detect.rollout import Rollout
 from loopstream.events.verdict import Level
 from loopstream.state.history import History
 from loopstream.state.run import Target
@@ -27,6 +29,9 @@ def judge(
 ) -> Finding | None:
     """The one finding that wins for a call: that of the first detector in order that speaks.
 
+    Detectors that are off or in shadow are passed over, and one that only warns does not hide
+    what another would refuse.
+
     Args:
         mutes: what an operator released (`mute_of`); findings about it are passed over.
     """
@@ -35,10 +40,39 @@ def judge(
     stuck = profile.stuck(history, tool, signature)
     call = history.calls.get(signature)
     probe = Probe(tool, signature, poll, history, limits, call, *stuck)
+    if limits.rollout is not None:
+        return _acted_on(profile, probe, limits.rollout, mutes)
     for detector in profile.detectors:
         finding = detector.find(probe)
         if finding is not None and not (mutes and mute_of(finding.subject) in mutes):
             return profile.annotate(probe, finding)
+    return None
+
+
+def judge_in_shadow(
+    profile: Profile,
+    history: History,
+    limits: Limits,
+    tool: str,
+    signature: str,
+    *,
+    poll: bool,
+    mutes: Mutes = (),
+) -> Finding | None:
+    """What the first detector in shadow that speaks would say; it decides nothing."""
+    rollout = limits.rollout
+    if rollout is None or not rollout.shadowed or not limits.enabled:
+        return None
+    if profile.quiet(history, limits, signature):
+        return None
+    stuck = profile.stuck(history, tool, signature)
+    call = history.calls.get(signature)
+    probe = Probe(tool, signature, poll, history, limits, call, *stuck)
+    for detector in profile.detectors:
+        if detector.name in rollout.shadowed:
+            finding = detector.find(probe)
+            if finding is not None and not (mutes and mute_of(finding.subject) in mutes):
+                return finding
     return None
 
 
@@ -67,6 +101,25 @@ def forecast(
 def mute_of(subject: str) -> bytes:
     """What is remembered of a released subject: 16 bytes."""
     return hashlib.sha256(subject.encode("utf-8", "surrogatepass")).digest()[:16]
+
+
+def _acted_on(profile: Profile, probe: Probe, rollout: Rollout, mutes: Mutes) -> Finding | None:
+    capped: Finding | None = None
+    for detector in profile.detectors:
+        if detector.name in rollout.silent:
+            continue
+        finding = detector.find(probe)
+        if finding is None or (mutes and mute_of(finding.subject) in mutes):
+            continue
+        if finding.level is Level.CRITICAL and detector.name in rollout.capped:
+            capped = capped or replace(finding, level=Level.WARNING, capped=True)
+        elif finding.level is Level.CRITICAL:
+            return finding
+        elif capped is None and DetectorName.ARGUMENT_CHURN not in rollout.silent:
+            return profile.annotate(probe, finding)
+        else:
+            return capped or finding
+    return capped
 
 
 def _critical(

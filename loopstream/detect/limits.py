@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from loopstream.detect.extended.limits import ExtendedLimits
+from loopstream.detect.rollout import Mode, Rollout
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,9 @@ class Limits:
     ping_pong: bool = True
     guard: bool = True
     guard_window: int = 3
+    guard_mode: Mode = "enforce"
+    rollout: Rollout | None = None
+    """Modes of detectors; None where all are enforced."""
     extended: ExtendedLimits | None = None
     """Profile ``extended`` only."""
     digest: str = field(default="", compare=False)

@@ -94,6 +94,9 @@ class Verdict(Model):
     reason: Annotated[str, Field(max_length=MAX_REASON_TEXT)]
     evidence: Evidence
     mode: Literal["shadow", "enforce"] = "enforce"
+    """``shadow``: published to be looked at, and not to be acted on."""
+    instead_of: Action | None = None
+    """Of a warning: the block or abort that the detector's mode ``warn`` held back."""
     profile: Id
     settings: Annotated[str, Field(max_length=64)]
     """Digest of the settings in force."""

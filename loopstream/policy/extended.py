@@ -7,6 +7,7 @@ alarms of the record before: so the forecast is the judgement. Pure, as the engi
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from loopstream.detect.base import DetectorName
@@ -212,7 +213,10 @@ class ExtendedFold:
             state.totals.warnings += 1
             step.announced = True
             reason = _reason(book, alarm, change.text)
-            self._say(step, _decision(Action.WARN, Level.WARNING, alarm, reason))
+            decision = _decision(Action.WARN, Level.WARNING, alarm, reason)
+            if change.meant > alarm.level:
+                decision = replace(decision, instead_of=_ACTIONS[change.meant])
+            self._say(step, decision)
         elif alarm.level == Severity.ABORT and change.risen and state.aborted is None:
             state.aborted = standing
             reason = _reason(book, alarm, change.text)
@@ -259,13 +263,25 @@ class ExtendedFold:
             return
         name, tool = DetectorName.GUARD.value, call.tool.name
         key = f"compaction:{call.signature}:{record.out:x}"
-        state.aborted = Standing(name, seen.count, state.guard.window, key, tool)
-        reason = (
+        standing = Standing(name, seen.count, state.guard.window, key, tool)
+        repeated = (
             f"After its context was compacted the run repeated the same call of {_cut(tool)} with "
-            f"the same result {seen.count} times, as before. The run is stopped."
+            f"the same result {seen.count} times, as before."
         )
-        target = Target(signature=call.signature)
-        self._say(step, Decision(Action.ABORT, Level.CRITICAL, state.aborted, reason, target))
+        target, mode = Target(signature=call.signature), step.limits.guard_mode
+        if mode == "warn":
+            state.totals.warnings += 1
+            reason = f"{repeated} Change the approach."
+            warning = Decision(Action.WARN, Level.WARNING, standing, reason, target)
+            self._say(step, replace(warning, instead_of=Action.ABORT))
+            return
+        reason = f"{repeated} The run is stopped."
+        abort = Decision(Action.ABORT, Level.CRITICAL, standing, reason, target)
+        if mode == "shadow":
+            self._say(step, replace(abort, mode="shadow"))
+            return
+        state.aborted = standing
+        self._say(step, abort)
 
     def _spend(
         self, book: Book, limits: ExtendedLimits, tool: str, fresh: bool, tokens: int, cost: int

@@ -14,13 +14,12 @@ from loopstream.detect.extended.base import LEVELS, Detector, Params, names_of
 from loopstream.detect.extended.limits import (
     DEFAULT_HISTORY,
     MAX_HISTORY,
-    MODES,
     ExtendedLimits,
-    Mode,
     Setting,
     ToolSetting,
 )
 from loopstream.detect.extended.registry import detectors
+from loopstream.detect.rollout import MODES, Mode
 
 HISTORY: Final = "historySize"
 PATIENCE: Final = "patience"
@@ -150,8 +149,15 @@ def _number(value: Any) -> float | int:
 # -- from a valid part ---------------------------------------------------------------------
 
 
-def limits_of(part: Block) -> ExtendedLimits:
-    """What a part without issues comes to."""
+def limits_of(
+    part: Block, mode: Mode = "enforce", modes: Mapping[str, Mode] | None = None
+) -> ExtendedLimits:
+    """What a part without issues comes to.
+
+    Args:
+        mode: of detectors of which the part says nothing.
+        modes: of single detectors, where the part says nothing of them.
+    """
     tools = [
         ToolSetting(
             name,
@@ -166,9 +172,9 @@ def limits_of(part: Block) -> ExtendedLimits:
     tools.sort(key=lambda tool: (not tool.pattern.endswith("*"), len(tool.pattern), tool.pattern))
     return ExtendedLimits(
         history_size=int(part.get(HISTORY, DEFAULT_HISTORY)),
-        mode=part.get(MODE, "enforce"),
+        mode=part.get(MODE, mode),
         patience=part.get(PATIENCE, 1.0),
-        detectors=_settings_of(part.get(DETECTORS) or {}),
+        detectors=_with_modes(_settings_of(part.get(DETECTORS) or {}), modes or {}),
         tools=tuple(tools),
     )
 
@@ -181,6 +187,13 @@ def _settings_of(block: Block) -> dict[str, Setting]:
         values = tuple((fields[key], inner[key]) for key in sorted(inner) if key != MODE)
         mode: Mode | None = inner.get(MODE)
         settings[name] = Setting(mode, values)
+    return settings
+
+
+def _with_modes(settings: dict[str, Setting], modes: Mapping[str, Mode]) -> dict[str, Setting]:
+    for name in modes.keys() & by_name().keys():
+        own = settings.get(name, Setting())
+        settings[name] = Setting(own.mode or modes[name], own.values)
     return settings
 
 

@@ -21,6 +21,7 @@ from loopstream.policy.extended_part import (
     issues,
     limits_of,
 )
+from loopstream.policy.rollout import default_mode, single_modes
 from loopstream.policy.settings import EXTENDED, Block, resolve, resolve_reference
 
 
@@ -35,10 +36,11 @@ def resolve_extended(block: Block | None) -> Limits:
     """The limits in force under profile ``extended``. Of the documented settings ``enabled`` and
     the post-compaction guard's count; a part with issues counts as absent.
     """
-    limits = resolve(block)
+    limits = resolve(block, judges=())
     part = (block or {}).get(EXTENDED)
     usable = isinstance(part, Mapping) and next(issues(part), None) is None
-    extended = limits_of(part) if usable and part is not None else ExtendedLimits()
+    given = part if usable and part is not None else {}
+    extended = limits_of(given, default_mode(block or {}), single_modes(block or {}))
     text = json.dumps([limits.digest, _view(extended)], sort_keys=True, separators=(",", ":"))
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return replace(limits, extended=extended, digest=digest)

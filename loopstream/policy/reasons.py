@@ -18,9 +18,17 @@ _TEXTS: Final[Mapping[tuple[str, str], str]] = {
         "The tool {tool} does not exist: {count} calls in a row were answered so. "
         "Calling it again is refused whatever the arguments; use a tool that is offered."
     ),
+    (DetectorName.UNKNOWN_TOOL, Level.WARNING): (
+        "The tool {tool} does not exist: {count} calls in a row were answered so. Changing the "
+        "arguments does not help; use a tool that is offered."
+    ),
     (DetectorName.CIRCUIT_BREAKER, Level.CRITICAL): (
         "This very call of {tool} came to the same result {count} times. It is refused until "
         "its result changes; do something else or report that you are stuck."
+    ),
+    (DetectorName.CIRCUIT_BREAKER, Level.WARNING): (
+        "This very call of {tool} came to the same result {count} times. Do something else or "
+        "report that you are stuck."
     ),
     (DetectorName.KNOWN_POLL, Level.CRITICAL): (
         "Polling with {tool} gave the same answer {count} times. It is refused: what it waits "
@@ -53,6 +61,10 @@ _TEXTS: Final[Mapping[tuple[str, str], str]] = {
     (DetectorName.GUARD, Level.CRITICAL): (
         "After its context was compacted the run repeated the same call of {tool} with the same "
         "result {count} times. The run is stopped."
+    ),
+    (DetectorName.GUARD, Level.WARNING): (
+        "After the context was compacted the same call of {tool} came to the same result {count} "
+        "times: change the approach."
     ),
 }
 

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeGuard
 
+from loopstream.detect.base import DetectorName
 from loopstream.detect.limits import Limits
+from loopstream.detect.profiles import PROFILES
+from loopstream.detect.rollout import Rollout
 from loopstream.policy.extended_part import issues
+from loopstream.policy.rollout import BY_DETECTOR, mode_issues, modes_of
 
 HISTORY: Final = "historySize"
 WARNING: Final = "warningThreshold"
@@ -40,6 +44,12 @@ SWITCHES: Final = ("genericRepeat", "knownPollNoProgress", "pingPong")
 DEFAULT_WINDOW: Final = 3
 SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {DETECTORS: SWITCHES, GUARD: (WINDOW,)}
 KEYS: Final = (ENABLED, *NUMBERS, DETECTORS, GUARD)
+# Detectors that a documented switch can turn off.
+SWITCHED: Final[Mapping[str, str]] = {
+    DetectorName.GENERIC_REPEAT: "genericRepeat",
+    DetectorName.KNOWN_POLL: "knownPollNoProgress",
+    DetectorName.PING_PONG: "pingPong",
+}
 
 # A run's row holds its whole history and guard window, and must fit into one changelog record.
 MAX_HISTORY: Final = 10_000
@@ -61,8 +71,9 @@ def merge(global_block: object, agent_block: object) -> dict[str, Any] | None:
     merged = {**under, **over}
     for section in SECTIONS:
         merged[section] = {**as_section(under, section), **as_section(over, section)}
-    if EXTENDED in merged:
-        merged[EXTENDED] = merge_deep(under.get(EXTENDED), over.get(EXTENDED))
+    for part in (EXTENDED, BY_DETECTOR):
+        if part in merged:
+            merged[part] = merge_deep(under.get(part), over.get(part))
     return merged
 
 
@@ -74,44 +85,85 @@ def merge_deep(under: Any, over: Any) -> Any:
     return {key: merge_deep(under.get(key), over.get(key)) for key in fields}
 
 
-def resolve(block: Block | None) -> Limits:
-    """The limits in force under profile ``documented``: defaults filled in, thresholds clamped."""
+def judges_of(profile: str) -> tuple[str, ...]:
+    """Names of the detectors that judge calls under a documented profile, in order."""
+    return tuple(dict.fromkeys(detector.name.value for detector in PROFILES[profile].detectors))
+
+
+def resolve(block: Block | None, judges: Iterable[str] = judges_of("documented")) -> Limits:
+    """The limits in force under profile ``documented``: defaults filled in, thresholds clamped.
+
+    Args:
+        judges: detectors whose modes count, beside the guard's.
+    """
     block = block or {}
     numbers = {key: whole(block.get(key)) or default for key, default in NUMBERS.items()}
     critical = max(numbers[CRITICAL], numbers[WARNING] + 1)
     detectors = as_section(block, DETECTORS)
-    switches = {name: detectors.get(name) is not False for name in SWITCHES}
-    return _named(
-        Limits(
-            enabled=block.get(ENABLED) is True,
-            entered=block.get(ENABLED) is not False,
-            history_size=numbers[HISTORY],
-            warning=numbers[WARNING],
-            critical=critical,
-            unknown_tool=numbers[UNKNOWN_TOOL],
-            breaker=max(numbers[BREAKER], critical + 1),
-            generic_repeat=switches["genericRepeat"],
-            known_poll=switches["knownPollNoProgress"],
-            ping_pong=switches["pingPong"],
-            guard=block.get(ENABLED) is not False,
-            guard_window=whole(as_section(block, GUARD).get(WINDOW)) or DEFAULT_WINDOW,
-        )
+    limits = Limits(
+        enabled=block.get(ENABLED) is True,
+        entered=block.get(ENABLED) is not False,
+        history_size=numbers[HISTORY],
+        warning=numbers[WARNING],
+        critical=critical,
+        unknown_tool=numbers[UNKNOWN_TOOL],
+        breaker=max(numbers[BREAKER], critical + 1),
+        generic_repeat=detectors.get("genericRepeat") is not False,
+        known_poll=detectors.get("knownPollNoProgress") is not False,
+        ping_pong=detectors.get("pingPong") is not False,
+        guard=block.get(ENABLED) is not False,
+        guard_window=whole(as_section(block, GUARD).get(WINDOW)) or DEFAULT_WINDOW,
     )
+    return _named(_rolled_out(limits, block, judges))
 
 
 def resolve_reference(block: Block | None) -> Limits:
-    """The limits in force under profile ``reference-2026-9``: only ``enabled`` is read.
+    """The limits in force under profile ``reference-2026-9``: only ``enabled`` is read, and modes.
 
     Calls enter the history only if it is literally true; the guard is off only if it is
     literally false.
     """
-    enabled = (block or {}).get(ENABLED)
+    block = block or {}
+    enabled = block.get(ENABLED)
     on = enabled is True
-    return _named(Limits(enabled=on, entered=on, guard=enabled is not False))
+    limits = Limits(enabled=on, entered=on, guard=enabled is not False)
+    return _named(_rolled_out(limits, block, judges_of("reference-2026-9")))
+
+
+def _rolled_out(limits: Limits, block: Block, judges: Iterable[str]) -> Limits:
+    """Limits with the block's modes. What is off is off as if it were switched off."""
+    modes = modes_of(block, (*judges, DetectorName.GUARD.value))
+    if set(modes.values()) == {"enforce"}:
+        return limits
+    guard_mode = modes.pop(DetectorName.GUARD)
+    off = {name for name, mode in modes.items() if mode == "off" and name in SWITCHED}
+    off |= {name for name in modes if not switched_on(limits, name)}
+    guard = limits.guard and guard_mode != "off"
+    return replace(
+        limits,
+        generic_repeat=limits.generic_repeat and DetectorName.GENERIC_REPEAT not in off,
+        known_poll=limits.known_poll and DetectorName.KNOWN_POLL not in off,
+        ping_pong=limits.ping_pong and DetectorName.PING_PONG not in off,
+        guard=guard,
+        guard_mode=guard_mode if guard else "enforce",
+        rollout=Rollout.of({name: mode for name, mode in modes.items() if name not in off}),
+    )
+
+
+def switched_on(limits: Limits, detector: str) -> bool:
+    """Whether a detector is not switched off by its documented switch."""
+    if detector == DetectorName.GENERIC_REPEAT:
+        return limits.generic_repeat
+    if detector == DetectorName.KNOWN_POLL:
+        return limits.known_poll
+    return limits.ping_pong if detector == DetectorName.PING_PONG else True
 
 
 def resolved_view(limits: Limits) -> dict[str, Any]:
-    """Limits in the documented shape: ``resolved`` and ``guard`` as in the shared vectors."""
+    """Limits in the documented shape: ``resolved`` and ``guard`` as in the shared vectors.
+
+    ``modes`` is ours: the detectors that are not enforced; absent where all are.
+    """
     resolved = {
         ENABLED: limits.enabled,
         HISTORY: limits.history_size,
@@ -126,7 +178,11 @@ def resolved_view(limits: Limits) -> dict[str, Any]:
         },
     }
     guard = {ENABLED: limits.guard, WINDOW: limits.guard_window}
-    return {"resolved": resolved, "guard": guard}
+    modes = {} if limits.rollout is None else dict(limits.rollout.modes)
+    if limits.guard_mode != "enforce":
+        modes[DetectorName.GUARD.value] = limits.guard_mode
+    view = {"resolved": resolved, "guard": guard}
+    return {**view, BY_DETECTOR: modes} if modes else view
 
 
 def refuse(block: object) -> str | None:
@@ -138,9 +194,9 @@ def refuse(block: object) -> str | None:
         return f"{HISTORY} is above {MAX_HISTORY}: a run's record would not fit"
     if (whole(as_section(given, GUARD).get(WINDOW)) or 0) > MAX_WINDOW:
         return f"{GUARD}.{WINDOW} is above {MAX_WINDOW}: a run's record would not fit"
-    if EXTENDED in given:
-        return next(issues(given[EXTENDED]), None)
-    return None
+    if (why := next(mode_issues(given), None)) is not None:
+        return why
+    return next(issues(given[EXTENDED]), None) if EXTENDED in given else None
 
 
 def strict_issues(block: object) -> list[str]:

@@ -130,7 +130,7 @@ def publish(
     state.verdict_seq += 1
     standing, position = decision.standing, trigger.position
     # A detector in shadow has no say in what is told of the run.
-    aside = decision.mode == "shadow" != deployment.mode
+    aside = decision.mode == "shadow" and deployment.mode != "shadow"
     if decision.level is not Level.NONE and not aside:
         state.last_verdict = Said(
             decision.action.value,

@@ -6,7 +6,7 @@ It knows nothing of the product's state or detectors. Steps come fingerprinted.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from loopstream.detect.limits import Limits
@@ -72,6 +72,7 @@ class Found:
     key: str
     paired_tool: str | None = None
     liveness: str | None = None
+    capped: bool = False
 
 
 @dataclass(frozen=True)
@@ -185,12 +186,46 @@ class Naive:
     # -- rules -----------------------------------------------------------------------------
 
     def judge(self, call: Call) -> Found | None:
-        """First match wins (section 7, and for the newer version section 10)."""
-        limits = self.limits
-        if not limits.enabled:
+        """First match wins (section 7, and for the newer version section 10).
+
+        Detectors that are off or in shadow are not there. One that only warns leaves it to the
+        others to refuse: only if none would, its own finding counts, as a warning.
+        """
+        matches = [f for f in self.matches(call) if self.mode(f.detector) in {"warn", "enforce"}]
+        if not matches:
             return None
+        first = matches[0]
+        if first.level == "warning" or self.mode(first.detector) == "enforce":
+            return first
+        others = [f for f in matches if f.detector not in self.warning_only(matches)]
+        if others and others[0].level == "critical":
+            return others[0]
+        return replace(first, level="warning", capped=True)
+
+    def warning_only(self, matches: list[Found]) -> set[str]:
+        """Detectors of which a critical finding is held back."""
+        return {
+            f.detector for f in matches if f.level == "critical" and self.mode(f.detector) == "warn"
+        }
+
+    def in_shadow(self, call: Call) -> Found | None:
+        """What is published of the detectors in shadow: every block, now and then a warning."""
+        shadowed = (f for f in self.matches(call) if self.mode(f.detector) == "shadow")
+        found = next(shadowed, None)
+        if found is None or found.level == "critical":
+            return found
+        heard = self._announce(call, replace(found, key=f"shadow:{found.key}"))
+        return found if heard else None
+
+    def mode(self, detector: str) -> str:
+        rollout = self.limits.rollout
+        return "enforce" if rollout is None else dict(rollout.modes).get(detector, "enforce")
+
+    def matches(self, call: Call) -> list[Found]:
+        if not self.limits.enabled:
+            return []
         newest_first = [r for r in reversed(self.history) if r.run == _scope(call.run)]
-        return next(self._matches(call, newest_first), None)
+        return list(self._matches(call, newest_first))
 
     def _matches(self, call: Call, newest_first: list[Rec]) -> Iterator[Found]:
         limits, tool, signature = self.limits, call.tool, call.signature
@@ -201,7 +236,7 @@ class Naive:
         count, result = self.no_progress(call, newest_first)
         same = f"{tool}:{signature}:{result or 'none'}"
         churn = self.churn(call, newest_first)
-        signal = CHURN if churn >= 10 else None
+        signal = CHURN if churn >= 10 and self.mode(CHURN) in {"warn", "enforce"} else None
         if count >= limits.breaker:
             yield Found("critical", "global_circuit_breaker", count, f"global:{same}")
         if call.poll and limits.known_poll:
@@ -216,9 +251,9 @@ class Naive:
         repeat = limits.generic_repeat and not call.poll
         if repeat and count >= limits.critical:
             yield Found("critical", "generic_repeat", count, f"generic:{same}")
-        if signal is not None:
+        if churn >= 10:
             key = f"argument-churn:{tool}"
-            yield Found("warning", CHURN, churn, key, liveness=signal)
+            yield Found("warning", CHURN, churn, key, liveness=CHURN)
         repeats = sum(r.signature == signature for r in newest_first)
         if repeat and repeats >= limits.warning:
             yield Found("warning", "generic_repeat", repeats, f"generic:{tool}:{signature}")

@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
+from loopstream.detect.base import DetectorName
 from loopstream.detect.limits import Limits
+from loopstream.detect.rollout import MODES, Rollout
 from loopstream.events.tool import Disposition
 from tests.engine.naive import Call, Compacted, NaiveStep, Outcome
 
@@ -26,6 +28,7 @@ CALLS = (
     ("process", "kill", False),
     ("command_status", "a", True),
 )
+JUDGES = tuple(name.value for name in DetectorName if name is not DetectorName.GUARD)
 RUNNING: tuple[Disposition, ...] = ("executed", "executed", "executed", "gated", "refused")
 
 
@@ -47,6 +50,8 @@ def limits(draw: st.DrawFn) -> Limits:
     critical = warning + draw(st.integers(1, 3))
     on = st.sampled_from((True, True, True, False))
     enabled = draw(st.sampled_from((True,) * 9 + (False,)))
+    rolled_out = draw(rollouts())
+    guard_mode = "enforce" if rolled_out is None else draw(st.sampled_from(MODES[1:]))
     return Limits(
         enabled=enabled,
         entered=enabled or draw(st.booleans()),
@@ -60,7 +65,16 @@ def limits(draw: st.DrawFn) -> Limits:
         ping_pong=draw(on),
         guard=draw(on),
         guard_window=draw(st.integers(1, 3)),
+        guard_mode=guard_mode,
+        rollout=rolled_out,
     )
+
+
+def rollouts() -> st.SearchStrategy[Rollout | None]:
+    """Modes by detector; mostly all are enforced."""
+    mixed = st.fixed_dictionaries({name: st.sampled_from(MODES) for name in JUDGES})
+    alone = st.tuples(st.sampled_from(JUDGES), st.sampled_from(MODES)).map(lambda one: dict([one]))
+    return st.one_of(st.none(), st.none(), mixed.map(Rollout.of), alone.map(Rollout.of))
 
 
 def call_of(spec: int, call_id: str | None, run: str | None) -> Call:

@@ -69,13 +69,18 @@ def moves(draw: st.DrawFn, *, latest: bool) -> list[Move]:
 
 
 class Ledger:
-    """What a runner believes: blocks that were published and not released."""
+    """What a runner believes: blocks that were published and not released.
+
+    Verdicts in shadow are not acted on; what else is published comes from a detector that may.
+    """
 
     def __init__(self) -> None:
         self.targets: set[Target] = set()
 
     def hear(self, verdicts: Iterable[Verdict]) -> None:
         for verdict in verdicts:
+            if verdict.mode == "shadow":
+                continue
             named = {Target(t.signature, t.tool, t.exclude) for t in verdict.applies_to}
             if verdict.action is Action.BLOCK:
                 self.targets |= named
@@ -87,7 +92,7 @@ class Run:
     """One run under the law."""
 
     def __init__(self, settled: Limits, *, latest: bool) -> None:
-        self.driver = Driver(settled, latest=latest)
+        self.driver = Driver(settled, latest=latest, announce="first")
         self.state: RunState = self.driver.state("r1")
         self.ledger = Ledger()
         self.seen: Counter[str] = Counter()
@@ -99,6 +104,7 @@ class Run:
         step = self._apply(move)
         self.ledger.hear(step.verdicts)
         self.check()
+        self.check_modes(step)
         self.seen[type(move).__name__] += bool(step.verdicts)
 
     def _apply(self, move: tuple[NaiveStep, Disposition] | Release | Abort) -> Step:
@@ -131,6 +137,21 @@ class Run:
             self.seen["covered"] += covered
         assert self.ledger.targets == set(standing)
 
+    def check_modes(self, step: Step) -> None:
+        """Nothing is refused or ended but by detectors that are enforced; the rest is marked."""
+        settled = self.driver.limits
+        held = {} if settled.rollout is None else dict(settled.rollout.modes)
+        held["compaction_loop_persisted"] = settled.guard_mode
+        for verdict in step.verdicts:
+            mode = held.get(verdict.detector, "enforce")
+            assert (verdict.mode == "shadow") == (mode == "shadow") or verdict.action == "release"
+            if verdict.mode == "enforce" and verdict.action in {Action.BLOCK, Action.ABORT}:
+                assert mode == "enforce"
+                self.seen["enforced"] += 1
+            assert (verdict.instead_of is None) or (verdict.action, mode) == (Action.WARN, "warn")
+            self.seen["held back"] += verdict.instead_of is not None
+            self.seen["shadow"] += verdict.mode == "shadow"
+
 
 COMMAND = Control(
     v=1, type="control", time=0, source="commands", offset=0, sha256=b"0" * 32, key="r1"
@@ -154,6 +175,7 @@ def test_forecast_is_the_judgement_of_the_next_call(latest: bool) -> None:
     assert seen["covered"] > 100
     assert seen["Release"] > 5
     assert seen["Abort"] > 5
+    assert min(seen["enforced"], seen["held back"], seen["shadow"]) > 5
 
 
 # -- what the law found, as examples ---------------------------------------------------------

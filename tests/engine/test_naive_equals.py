@@ -40,6 +40,7 @@ def found_of(finding: Finding | None) -> Found | None:
         finding.key,
         finding.paired_tool,
         finding.liveness,
+        finding.capped,
     )
 
 
@@ -48,6 +49,19 @@ def watched_of(step: Step) -> Watched | None:
     if not step.recorded:
         return None
     return Watched(guard.abort, guard.armed, guard.remaining, guard.count)
+
+
+def shadow_of(naive: Naive, call: Call) -> list[tuple[str, str, int]]:
+    found = naive.in_shadow(call)
+    if found is None:
+        return []
+    return [("block" if found.level == "critical" else "warn", found.detector, found.count)]
+
+
+def shadows_in(step: Step) -> list[tuple[str, str, int]]:
+    """Blocks and warnings that are marked; they stand against nothing."""
+    marked = [verdict for verdict in step.verdicts if verdict.mode == "shadow"]
+    return [(verdict.action.value, verdict.detector, verdict.count) for verdict in marked]
 
 
 class Both:
@@ -67,9 +81,13 @@ class Both:
         naive = self._naive_of(step.run)
         played = self.product.play(step)
         if isinstance(step, Call):
+            expected = shadow_of(naive, step)
             found, announced = naive.call(step)
             assert found_of(played.judgement) == found
             assert played.announced == announced
+            assert shadows_in(played) == expected
+            self.seen.update(f"shadow {action}" for action, _, _ in expected)
+            self.seen["held back"] += found is not None and found.capped
             self.seen[f"{found.level} {found.detector}" if found else "nothing"] += 1
             self.seen["announced"] += announced
         elif isinstance(step, Outcome):
@@ -99,6 +117,9 @@ REACHED = (
     "warning generic_repeat",
     "announced",
     "abort",
+    "held back",
+    "shadow block",
+    "shadow warn",
 )
 REACHED_FIXED = (
     "warning argument_churn",
@@ -156,7 +177,9 @@ def test_equal_under_settings_that_change(
                 continue
             played = product.play(step)
             if isinstance(step, Call):
+                expected = shadow_of(naive, step)
                 assert found_of(played.judgement) == naive.call(step)[0]
+                assert shadows_in(played) == expected
             elif isinstance(step, Outcome):
                 assert (naive.outcome(step) is not None) == played.recorded
             assert product.history_length("r1") == len(naive.history)

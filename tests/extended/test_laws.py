@@ -57,10 +57,21 @@ def ask(player: Player, state: RunState, tool: str, digest: bytes) -> bool:
     return answer.level.value == "critical"
 
 
+MODES = st.sampled_from(("off", "shadow", "warn", "enforce"))
+BLOCKS: st.SearchStrategy[dict[str, Any]] = st.just({}) | st.fixed_dictionaries(
+    {
+        "mode": MODES,
+        "modes": st.dictionaries(st.sampled_from(("generic_repeat", "cycle", "send_storm")), MODES),
+    }
+)
+
+
 @LAWS
-@given(runs)
-def test_a_runner_refuses_exactly_what_would_be_judged_critical(events: list[Event]) -> None:
-    player, runner = Player("extended"), Runner()
+@given(runs, BLOCKS)
+def test_a_runner_refuses_exactly_what_would_be_judged_critical(
+    events: list[Event], block: dict[str, Any]
+) -> None:
+    player, runner = Player("extended", block), Runner()
     for number, event in enumerate(events):
         runner.hear(player.play(event))
         if number % 7:

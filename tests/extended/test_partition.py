@@ -96,3 +96,37 @@ def test_a_wrong_part_is_refused_and_the_old_one_stays(part: dict[str, Any]) -> 
     assert feed.codes == ["settings_refused"]
     feed.feed(*repeat(12))
     assert feed.partition.verdicts
+
+
+def test_modes_that_change_in_mid_run_reach_it_with_its_next_records() -> None:
+    """Down from enforce a block is lifted; up from shadow the loop is stopped after all."""
+    feed = Feed(deployment=DEPLOYMENT, settings=ON)
+    modes = ("enforce", "shadow", "enforce", "warn", "enforce", "off", "enforce")
+    for number, mode in enumerate(modes):
+        feed.sources.push("config", "*", {**ON, "mode": mode})
+        feed.feed(control_of(feed.sources.topics["config"][-1], "config"))
+        feed.feed(*repeat(12, first=100 * number))
+        assert bool(feed.partition.live["r"].standing) == (mode == "enforce"), mode
+    verdicts = [verdict for _, verdict in feed.partition.verdicts]
+    assert {v.mode for v in verdicts if v.action.value == "release"} == {"enforce"}
+    assert {v.action.value for v in verdicts if v.mode == "shadow"} == {"block"}
+
+
+def test_a_warning_says_what_it_stands_in_for() -> None:
+    feed = Feed(deployment=DEPLOYMENT, settings={**ON, "mode": "warn"}).feed(*repeat(40))
+    told = {verdict.instead_of for _, verdict in feed.partition.verdicts}
+    assert told == {None, "block"}
+    assert not feed.partition.live["r"].standing
+
+
+@pytest.mark.parametrize("mode", ["off", "shadow", "warn", "enforce"])
+def test_the_guards_mode(mode: str) -> None:
+    block = {**ON, "mode": "off", "modes": {"compaction_loop_persisted": mode}}
+    feed = Feed(deployment=DEPLOYMENT, settings=block).feed(*repeat(12))
+    feed.feed(made(50, {"op": "compaction"}), *repeat(4, first=60))
+    expected = {"warn": [("warn", "enforce", "abort")], "off": []}.get(
+        mode, [("abort", mode, None)]
+    )
+    verdicts = [verdict for _, verdict in feed.partition.verdicts]
+    assert [(v.action.value, v.mode, v.instead_of) for v in verdicts] == expected
+    assert (feed.partition.live["r"].aborted is not None) == (mode == "enforce")

@@ -48,7 +48,14 @@ TINY = {
     "unknownToolThreshold": 3,
     "postCompactionGuard": {"windowSize": 2},
 }
-BLOCKS = (TINY, TINY | {"criticalThreshold": 3}, TINY | {"historySize": 4}, {"enabled": False})
+BLOCKS = (
+    TINY,
+    TINY | {"criticalThreshold": 3},
+    TINY | {"historySize": 4},
+    TINY | {"mode": "shadow", "modes": {"generic_repeat": "warn"}},
+    TINY | {"mode": "warn", "modes": {"ping_pong": "off", "global_circuit_breaker": "enforce"}},
+    {"enabled": False},
+)
 RUNS = ("r1", " r1", "r2", "r3", None)
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from loopstream.detect.extended.base import About, Detector, Params
 from loopstream.detect.extended.registry import BUILT_IN, detectors
+from loopstream.detect.rollout import Mode
 
-Mode = Literal["off", "shadow", "warn", "enforce"]
-MODES: Final[tuple[Mode, ...]] = ("off", "shadow", "warn", "enforce")
 DEFAULT_HISTORY: Final = 240
 MAX_HISTORY: Final = 1_000
 # Tools come and go: what was resolved for them is only a cache.

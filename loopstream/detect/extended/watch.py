@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from loopstream.detect.extended.base import Aim, Severity, Weight, got_somewhere
+from loopstream.detect.extended.base import Aim, Detector, Severity, Weight, got_somewhere
 from loopstream.detect.extended.limits import Armed, ExtendedLimits
 from loopstream.detect.judge import mute_of
 from loopstream.state.extended.book import Book, recipient_key
@@ -23,6 +23,8 @@ class Change(NamedTuple):
     text: str
     risen: bool
     """It is at a higher level than before, or covers other calls."""
+    meant: int
+    """The level that the detector asks for, whatever its mode lets through."""
 
 
 class Watch:
@@ -84,13 +86,14 @@ class Watch:
         if armed.mode == "warn":
             level = int(Severity.WARN)
         alarm = book.alarms.get(key)
-        variant = detector.variant(book, thing)
-        if alarm is not None and alarm.variant == variant and level <= alarm.level:
+        shadow, variant = armed.mode == "shadow", detector.variant(book, thing)
+        same = alarm is not None and alarm.variant == variant and alarm.shadow == shadow
+        if alarm is not None and same and level <= alarm.level:
             if alarm.level == level:
                 alarm.count = weight.times
                 if level == Severity.WARN:
-                    self.changes.append(Change(alarm, detector.text, risen=False))
-            elif not detector.sticky or got_somewhere(book, alarm):
+                    self.changes.append(_change(alarm, detector, weight, risen=False))
+            elif not detector.sticky or armed.mode == "warn" or got_somewhere(book, alarm):
                 self._lower(alarm, level, weight)
             return
         aim = detector.aim(book, thing)
@@ -100,9 +103,9 @@ class Watch:
         alarm = book.alarms[key] = Alarm(*key, variant)
         alarm.heard = 0 if before is None else before.heard
         _fill(alarm, aim, level, weight, book)
-        alarm.shadow = armed.mode == "shadow"
+        alarm.shadow = shadow
         self.lifted = self.lifted or before is not None
-        self.changes.append(Change(alarm, detector.text, risen=True))
+        self.changes.append(_change(alarm, detector, weight, risen=True))
 
     def _lower(self, alarm: Alarm, level: int, weight: Weight) -> None:
         alarm.level, alarm.count, alarm.threshold = level, weight.times, weight.threshold
@@ -126,11 +129,23 @@ class Watch:
                 continue
             if self._mutes and mute_of(alarm.subject) in self._mutes:
                 return False
+            if not _fits(alarm, armed):
+                return False
             if armed.detector.sticky and alarm.level >= Severity.BLOCK:
                 return not got_somewhere(self._book, alarm)
             weight = armed.detector.weigh(self._book, thing, armed.params)
             return weight is not None and weight.severity >= alarm.level
         return False
+
+
+def _fits(alarm: Alarm, armed: Armed) -> bool:
+    """Whether an alarm is what the detector's mode lets through: modes may change in mid-run."""
+    too_high = armed.mode == "warn" and alarm.level > Severity.WARN
+    return alarm.shadow == (armed.mode == "shadow") and not too_high
+
+
+def _change(alarm: Alarm, detector: Detector, weight: Weight, *, risen: bool) -> Change:
+    return Change(alarm, detector.text, risen, int(weight.severity))
 
 
 def _fill(alarm: Alarm, aim: Aim, level: int, weight: Weight, book: Book) -> None:
