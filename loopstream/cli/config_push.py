@@ -19,6 +19,7 @@ from loopstream.cli.options import (
     SetValues,
     settings_of,
 )
+from loopstream.errors import SettingsError
 
 if TYPE_CHECKING:
     from loopstream.config import BlocksFile, Settings
@@ -89,7 +90,9 @@ def push_blocks(
     from loopstream.runtime.topics import Topics
 
     topic = Topics(settings.prefix).config
-    planned = list(_changes(read, blocks_in_force(settings, topic), prune))
+    before = blocks_in_force(settings, topic)
+    planned = list(_changes(read, before, prune))
+    _require_room(before, planned)
     if dry_run or not planned:
         return [change for change, _ in planned]
     with kafka.producer(settings) as client:
@@ -98,6 +101,22 @@ def push_blocks(
             future = client.send(topic, key=change.key.encode(), value=value)
             change.offset = future.get(timeout=settings.timeout_s).offset
     return [change for change, _ in planned]
+
+
+def _require_room(before: dict[str, Any], planned: list[tuple[Change, bytes | None]]) -> None:
+    from loopstream.partition.settings import MAX_SETTINGS_BYTES, bytes_of
+
+    after = {key: _text(block) for key, block in before.items()}
+    for change, value in planned:
+        after.pop(change.key, None)
+        if value is not None:
+            after[change.key] = value.decode()
+    total = bytes_of(after)
+    if total > MAX_SETTINGS_BYTES:
+        raise SettingsError(
+            f"the prefix would have {total} bytes of settings; workers take {MAX_SETTINGS_BYTES}.",
+            hint="Say what most agents share under tools.loopDetection; by agent only the rest.",
+        )
 
 
 def blocks_in_force(settings: Settings, topic: str) -> dict[str, Any]:

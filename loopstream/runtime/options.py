@@ -14,6 +14,7 @@ from loopstream.runtime.hardening.recovery import BatchTableManager
 from loopstream.runtime.rows import MemoryRows
 from loopstream.runtime.settings import WorkerSettings
 from loopstream.runtime.store import OpenRows, RunTable
+from loopstream.runtime.topics import MAX_ROW_BYTES
 
 RAW: dict[str, Any] = {
     "key_type": bytes,
@@ -64,6 +65,7 @@ def faust_settings(settings: WorkerSettings, partitions: int) -> dict[str, Any]:
         "broker_max_poll_interval": 300.0,
         "producer_request_timeout": settings.producer_timeout_s,
         "producer_max_batch_size": 256 * 1024,
+        "producer_max_request_size": MAX_ROW_BYTES,
         # With True a stop under load waits for streams that nobody feeds any more.
         "stream_wait_empty": False,
         "agent_supervisor": "mode.supervisors.CrashingSupervisor",

@@ -8,6 +8,8 @@ _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 EVENTS_RETENTION_MS = 7 * _DAY_MS
 VERDICTS_RETENTION_MS = 30 * _DAY_MS
+# The largest row: 10,000 calls that share nothing, with the longest names, come to 4 MB.
+MAX_ROW_BYTES = 8 * 1024 * 1024
 TABLE = "runs"
 
 
@@ -73,7 +75,8 @@ def plan(prefix: str, partitions: int) -> list[TopicPlan]:
         names.dead_letters: _deleted(EVENTS_RETENTION_MS),
         names.runs: _compacted("compact,delete") | {"retention.ms": str(VERDICTS_RETENTION_MS)},
         # The lag keeps the better row from compaction until every late writer is long gone.
-        names.changelog: _compacted() | {"min.compaction.lag.ms": str(_HOUR_MS)},
+        names.changelog: _compacted()
+        | {"min.compaction.lag.ms": str(_HOUR_MS), "max.message.bytes": str(MAX_ROW_BYTES)},
     }
     # A control record in the events must find its source for as long as it lives itself.
     sourced = _compacted() | {

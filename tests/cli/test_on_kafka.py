@@ -209,6 +209,16 @@ FILE = """{tools: {loopDetection: {enabled: true, warningThreshold: 8}},
 
 
 @pytest.mark.usefixtures("topics")
+def test_more_settings_than_workers_take_are_not_pushed(on_kafka: Cli, tmp_path: Path) -> None:
+    tools = {"loopDetection": {"enabled": True, "note": "x" * 1000}}
+    agents = [{"id": f"agent-{number}", "tools": tools} for number in range(900)]
+    (tmp_path / "many.json").write_text(json.dumps({"agents": {"list": agents}}))
+    said = on_kafka("config", "push", "many.json", "--dry-run")
+    assert said.code == 3
+    assert "what most agents share" in said.err
+
+
+@pytest.mark.usefixtures("topics")
 def test_only_changed_blocks_are_pushed(on_kafka: Cli, bootstrap: str, prefix: str) -> None:
     Path("agents.json").write_text(FILE)
     dry = on_kafka("config", "push", "agents.json", "--dry-run", "-o", "ndjson")

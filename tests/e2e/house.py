@@ -310,6 +310,15 @@ class House:
         finally:
             ear.close()
 
+    def largest_row(self) -> int:
+        """Bytes of the largest row in the changelog."""
+        ear = Ear(self.bootstrap, self.topics.changelog)
+        try:
+            ear.catch_up()
+            return max((len(record.value or b"") for record in ear.records), default=0)
+        finally:
+            ear.close()
+
     def events(self) -> list[Any]:
         """All records of the events topic."""
         self._events.catch_up()
