@@ -16,10 +16,15 @@ _MAX: Final = 2**63 - 2
 
 
 class Archive:
-    """Looks single records up, a few at a time."""
+    """Looks single records up, a few at a time.
+
+    Raises:
+        SettingsError: the keys of signed verdicts can't be read.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._keys = settings.signing.read()
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def find(self, verdict_id: str, position: str) -> Said | None:
@@ -47,7 +52,7 @@ class Archive:
                 return None
             for records in reader.batches(partition, offset, offset + 1):
                 for record in records:
-                    said = news_of(record, topics)
+                    said = news_of(record, topics, self._keys)
                     if isinstance(said, Said) and said.verdict.id == verdict_id:
                         return said
         return None

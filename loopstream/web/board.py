@@ -54,10 +54,11 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """A record of the verdict topic that was no verdict."""
+    """A record of the verdict topic that was no verdict, or one that no worker signed."""
 
     partition: int
     offset: int
+    unsigned: bool = False
 
 
 News = Said | Summed | Block | Command | Passed
@@ -74,6 +75,7 @@ class Board:
         self.blocks: dict[str, Block] = {}
         self.commands: deque[Command] = deque(maxlen=MAX_COMMANDS)
         self.undecodable = 0
+        self.unsigned = 0
         self.connected = False
         self.version = 0
         self.ready = asyncio.Event()
@@ -100,7 +102,8 @@ class Board:
                 self.commands.appendleft(item)
             else:
                 self.ring.pass_over(item.partition, item.offset)
-                self.undecodable += 1
+                self.undecodable += not item.unsigned
+                self.unsigned += item.unsigned
         self.wake()
 
     def wake(self) -> None:

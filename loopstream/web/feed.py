@@ -35,11 +35,15 @@ class Feed:
 
     Args:
         board: filled on ``loop``, which must be running.
+
+    Raises:
+        SettingsError: the keys of signed verdicts can't be read.
     """
 
     def __init__(self, settings: Settings, board: Board, loop: asyncio.AbstractEventLoop) -> None:
         self._settings = settings
         self._topics = Topics(settings.prefix)
+        self._keys = settings.signing.read()
         self._board = board
         self._loop = loop
         self._stop = threading.Event()
@@ -135,7 +139,7 @@ class Feed:
     def _read(self, client: KafkaConsumer) -> list[News]:
         news: list[News] = []
         for part, records in client.poll(timeout_ms=_POLL_MS).items():
-            items = (news_of(record, self._topics) for record in records)
+            items = (news_of(record, self._topics, self._keys) for record in records)
             news += [item for item in items if item is not None]
             self._nexts[part] = records[-1].offset + 1
         return news

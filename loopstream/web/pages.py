@@ -42,6 +42,7 @@ async def fleet(request: web.Request) -> web.Response:
         known=_known(request),
         limit=MAX_ROWS,
         undecodable=board.undecodable,
+        unsigned=board.unsigned,
     )
     if "HX-Request" in request.headers:
         response.headers["HX-Push-Url"] = f"/?{choice.query}" if choice.query else "/"

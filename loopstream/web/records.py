@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -13,6 +14,8 @@ from loopstream.runtime.topics import Topics
 from loopstream.web.board import Block, Command, News, Passed, Summed
 from loopstream.web.ring import Said
 from loopstream.wire.codec import CONTENT_TYPE
+from loopstream.wire.keys import MasterKey
+from loopstream.wire.signing import KEY_ID, SIGNATURE, is_signed_verdict
 from loopstream.wire.verdicts import decode_verdict
 
 MAX_SUMMARY_BYTES: Final = 256 * 1024
@@ -22,10 +25,14 @@ _MAX_TEXT: Final = 1_000
 _OVERHEAD: Final = 600
 
 
-def news_of(record: Any, topics: Topics) -> News | None:
-    """What a record says; None if it is of no use."""
+def news_of(record: Any, topics: Topics, keys: Sequence[MasterKey] = ()) -> News | None:
+    """What a record says; None if it is of no use.
+
+    Args:
+        keys: a verdict that was signed with none of them is passed over; none: any counts.
+    """
     if record.topic == topics.verdicts:
-        return _verdict(record)
+        return _verdict(record, keys)
     if record.topic == topics.runs:
         return _summary(record)
     if record.topic == topics.config:
@@ -33,11 +40,17 @@ def news_of(record: Any, topics: Topics) -> News | None:
     return _command(record)
 
 
-def _verdict(record: Any) -> Said | Passed:
+def _verdict(record: Any, keys: Sequence[MasterKey]) -> Said | Passed:
+    headers = dict(record.headers)
     try:
-        verdict = decode_verdict(record.value, dict(record.headers).get(CONTENT_TYPE))
+        verdict = decode_verdict(record.value, headers.get(CONTENT_TYPE))
     except DataError:
         return Passed(record.partition, record.offset)
+    if keys:
+        issued = [key.issue(verdict.runner or "") for key in keys]
+        told = headers.get(KEY_ID), headers.get(SIGNATURE)
+        if not is_signed_verdict(issued, verdict.scope, record.value, *told):
+            return Passed(record.partition, record.offset, unsigned=True)
     return Said(verdict, record.partition, record.offset, len(record.value) + _OVERHEAD)
 
 
