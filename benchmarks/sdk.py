@@ -1,104 +1,134 @@
-"""What the runner SDK costs a process: time of `before_call`, and events per second to a broker.
+"""(f) What the runner SDK costs a process: `before_call`, and events/s to a broker.
 
-Usage: python benchmarks/sdk.py [BOOTSTRAP]. Without an address it starts the embedded broker.
+    python -m benchmarks.sdk [--rounds N] [--calls N] [--seconds S] [--json FILE]
+
+No worker runs: nothing is to be said about any call.
 """
 
 from __future__ import annotations
 
-import statistics
-import sys
+import argparse
+import gc
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
 
-from kafka import KafkaAdminClient
-from kafka.admin import NewTopic
-
-from loopstream.broker import EmbeddedKafka
+from benchmarks.kit import kafka
+from benchmarks.kit.results import Result, interleaved
+from benchmarks.kit.stats import quantile
+from benchmarks.reporting.tables import finish
 from loopstream.sdk import Run, Runner
 
-PREFIX = f"bench{time.time_ns():x}"
-PARTITIONS = 8
-CALLS = 20_000
-RUNS = 50
-SECONDS = 5.0
+RUNS: Final = 50
 # Arguments of 1 kB, as an editing tool has them.
-ARGS = {"path": "src/app/main.py", "old": "x = 1\n" * 75, "new": "x = 2\n" * 75, "all": False}
-RESULT = {"content": [{"type": "text", "text": "done\n" * 40}], "details": {"status": "completed"}}
+ARGS: Final = {
+    "path": "src/app/main.py",
+    "old": "x = 1\n" * 75,
+    "new": "x = 2\n" * 75,
+    "all": False,
+}
+RESULT: Final = {
+    "content": [{"type": "text", "text": "done\n" * 40}],
+    "details": {"status": "completed"},
+}
+
+
+class Costs:
+    """One runner, one result."""
+
+    def __init__(self, runner: Runner, result: Result, calls: int, seconds: float) -> None:
+        self.runner = runner
+        self.result = result
+        self.calls = calls
+        self.seconds = seconds
+
+    def before(self, _turn: int) -> None:
+        """The same 1 kB of arguments each time."""
+        with self.runner.run() as run:
+            self._time("before_call, 1 kB of arguments", lambda _: run.before_call("edit", ARGS))
+
+    def before_new(self, turn: int) -> None:
+        """Other arguments of 1 kB each time: no digest is known."""
+        with self.runner.run() as run:
+            self._time(
+                "before_call, another 1 kB each time",
+                lambda n: run.before_call("edit", {**ARGS, "at": f"{turn}/{n}"}),
+            )
+
+    def after(self, _turn: int) -> None:
+        """An outcome with its result."""
+        with self.runner.run() as run:
+            decision = run.before_call("edit", ARGS)
+            self._time(
+                "after_call, 1 kB and a result",
+                lambda _: run.after_call(decision, result=RESULT),
+            )
+
+    def _time(self, what: str, call: Callable[[int], object]) -> None:
+        """Time a call many times, at a pace that leaves the sender its share."""
+        times = []
+        gc.collect()
+        for n in range(self.calls):
+            began = time.perf_counter_ns()
+            call(n)
+            times.append((time.perf_counter_ns() - began) / 1000)
+            if n % 100 == 0:
+                time.sleep(0.005)
+        sample = {"p50_us": quantile(times, 0.5), "p99_us": quantile(times, 0.99)}
+        self._drain()
+        self.result.add(sample, what=what)
+
+    def throughput(self, _turn: int) -> None:
+        """As many calls and outcomes as one thread makes, until all are confirmed."""
+        runs: list[Run] = [self.runner.run() for _ in range(RUNS)]
+        before = self.runner.counters["events_sent"]
+        cpu, began, n = time.process_time(), time.perf_counter(), 0
+        while time.perf_counter() - began < self.seconds:
+            run = runs[n % RUNS]
+            decision = run.before_call("exec", {"command": f"make step-{n % 7}"})
+            run.after_call(decision, result=RESULT)
+            n += 1
+        self._drain()
+        took = time.perf_counter() - began
+        sent = self.runner.counters["events_sent"] - before
+        sample = {
+            "rate": sent / took,
+            "cpu_us": (time.process_time() - cpu) / sent * 1e6,
+            "dropped": float(self.runner.counters["events_dropped"]),
+        }
+        self.result.add(sample, what=f"{RUNS} runs, one thread, all confirmed")
+        for run in runs:
+            run.end()
+
+    def _drain(self) -> None:
+        """Wait until Kafka has confirmed everything."""
+        while self.runner.counters["events_pending"]:
+            time.sleep(0.001)
 
 
 def main() -> None:
-    """Measure against the broker named on the command line, else one of our own."""
-    if len(sys.argv) > 1:
-        measure(sys.argv[1])
-        return
-    with EmbeddedKafka() as broker:
-        measure(broker.bootstrap)
-
-
-def measure(bootstrap: str) -> None:
-    """Make topics, and print one line a measurement."""
-    create_topics(bootstrap)
-    with Runner(bootstrap, prefix=PREFIX, agent="bench", key=b"0123456789abcdef") as runner:
-        runner.wait_ready(60)
-        with runner.run() as run:
-            show("before_call, 1 kB of arguments", lambda _: run.before_call("edit", ARGS))
-            show("before_call, another each time", lambda n: run.before_call("edit", {"n": n}))
-            decision = run.before_call("edit", ARGS)
-            show("after_call, 1 kB and a result", lambda _: run.after_call(decision, result=RESULT))
-        drained(runner)
-        throughput(runner)
-        print(runner.counters)
-
-
-def create_topics(bootstrap: str) -> None:
-    """The two topics that a runner needs."""
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
-    admin.create_topics(
-        [NewTopic(f"{PREFIX}.{name}", PARTITIONS, 1) for name in ("events", "verdicts")]
-    )
-    admin.close()
-
-
-def show(name: str, call: Callable[[int], object]) -> None:
-    """Time a call many times, at a pace that leaves the sender its share."""
-    times = []
-    for n in range(CALLS):
-        begin = time.perf_counter_ns()
-        call(n)
-        times.append(time.perf_counter_ns() - begin)
-        if n % 100 == 0:
-            time.sleep(0.005)
-    quantiles = statistics.quantiles(times, n=100)
-    print(
-        f"{name}: p50 {quantiles[49] / 1000:.1f} us, p99 {quantiles[98] / 1000:.1f} us"
-        f" ({CALLS} calls)"
-    )
-
-
-def throughput(runner: Runner) -> None:
-    """As many calls and outcomes as one thread makes in a while, until all are confirmed."""
-    runs: list[Run] = [runner.run() for _ in range(RUNS)]
-    before = runner.counters["events_sent"]
-    cpu, begin = time.process_time(), time.perf_counter()
-    n = 0
-    while time.perf_counter() - begin < SECONDS:
-        run = runs[n % RUNS]
-        decision = run.before_call("exec", {"command": f"make step-{n % 7}"})
-        run.after_call(decision, result=RESULT)
-        n += 1
-    drained(runner)
-    took = time.perf_counter() - begin
-    sent = runner.counters["events_sent"] - before
-    print(
-        f"events/s: {sent / took:,.0f} confirmed over {took:.1f} s, {RUNS} runs,"
-        f" {(time.process_time() - cpu) / sent * 1e6:.1f} us of CPU each"
-    )
-
-
-def drained(runner: Runner) -> None:
-    """Wait until Kafka has confirmed everything."""
-    while runner.counters["events_pending"]:
-        time.sleep(0.001)
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--calls", type=int, default=20_000)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    result = Result("sdk", {"calls": given.calls, "rounds": given.rounds})
+    with kafka.broker() as bootstrap:
+        kafka.prepare(bootstrap, "sdk")
+        with Runner(bootstrap, prefix="sdk", agent="bench", key=b"0123456789abcdef") as runner:
+            runner.wait_ready(60)
+            costs = Costs(runner, result, given.calls, given.seconds)
+            measures: dict[str, Any] = {
+                "before_call": costs.before,
+                "before_call, new": costs.before_new,
+                "after_call": costs.after,
+                "throughput": costs.throughput,
+            }
+            interleaved(given.rounds, measures)
+    finish(result, given.json)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Final
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 
+from benchmarks.kit.process import Worker
 from benchmarks.kit.waiting import wait_for
 from loopstream.broker import EmbeddedKafka
 from loopstream.runtime.admin import ensure_topics
@@ -90,13 +91,19 @@ class Group:
         ends = self._client.end_offsets(self._parts)
         return {tp.partition: ends[tp] - (self._client.committed(tp) or 0) for tp in self._parts}
 
-    def wait_done(self, timeout_s: float) -> None:
+    def wait_done(self, worker: Worker, timeout_s: float) -> None:
         """Wait until everything is committed.
 
         Raises:
+            RuntimeError: the worker has ended.
             TimeoutError: it never was.
         """
-        wait_for("all is committed", lambda: not any(self.lag().values()), timeout_s, 0.1)
+
+        def done() -> bool:
+            worker.must_live()
+            return not any(self.lag().values())
+
+        wait_for("all is committed", done, timeout_s, 0.1)
 
     def close(self) -> None:
         """Let go of Kafka."""

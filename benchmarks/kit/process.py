@@ -130,9 +130,17 @@ class Worker(Child):
         """Whether its partitions were assigned, recovered and opened."""
         with contextlib.suppress(OSError):
             return self._get("/readyz") is not None
+        self.must_live()
+        return False
+
+    def must_live(self) -> None:
+        """There is nothing to measure any more otherwise.
+
+        Raises:
+            RuntimeError: the worker has ended; with the end of what it said.
+        """
         if not self.alive:
             raise RuntimeError(f"the worker ended: {self.said()}")
-        return False
 
     def wait_ready(self, timeout_s: float = 180.0) -> float:
         """Seconds from the process's start until it was ready."""
@@ -143,6 +151,7 @@ class Worker(Child):
         """Its metrics by name, summed over labels; empty while the port does not answer."""
         with contextlib.suppress(OSError):
             return parse_metrics(self._get("/metrics") or "")
+        self.must_live()
         return {}
 
     def _get(self, path: str) -> str | None:

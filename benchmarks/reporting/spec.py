@@ -125,10 +125,13 @@ TABLES: Final = (
         "recovery",
         "Recovery",
         "A worker starts on a changelog. `ready`: from the start of the process until `/readyz`; "
-        "`recovery`: of it, until its partitions were open, as the worker's own metric tells.",
+        "`recovery`: of it, until its partitions were open, as the worker's own metric tells; "
+        "`empty`: the same without rows (joining the group), so that records/s are those of the "
+        "difference.",
         (
             Figure("ready_s", "ready s", spread=True),
             Figure("recovery_s", "recovery s", spread=True),
+            Figure("empty_s", "empty s"),
             Figure("records", "changelog records"),
             Figure("records_per_s", "records/s"),
             Figure("mib", "changelog MiB"),

@@ -1,0 +1,1 @@
+"""State to recover, and the clock that says when its owner is back."""
