@@ -140,6 +140,7 @@ class Partition:
         self._dirty: dict[str, None] = {}
         self._unstored: set[str] = set()
         self._summaries = Summaries()
+        self._appended = 0
         self._waiting: tuple[int, Decoded] | None = None
 
     @property
@@ -179,7 +180,8 @@ class Partition:
         ):
             self._waiting = (record.offset, decoded)
             return False
-        self._marker.append_time = max(self._marker.append_time, record.timestamp)
+        self._appended = max(0, record.timestamp)  # -1: a topic without append times
+        self._marker.append_time = max(self._marker.append_time, self._appended)
         for reject in decoded.rejects:
             self._refuse(record, reject.index, reject.code, reject.detail)
         # Several events of one run in one frame share its offset: only what was applied before
@@ -232,6 +234,7 @@ class Partition:
         if scope in self._dirty:
             return False
         self.live.pop(scope, None)
+        self._summaries.forget(scope)
         self._marker.rows -= 1
         return True
 
@@ -264,7 +267,7 @@ class Partition:
         scope = scope_key(event.run, event.session)
         if scope is None:
             raise RefusedEventError(RejectCode.NO_SCOPE, "run and session")
-        state = self._state(scope, record.timestamp)
+        state = self._state(scope)
         if state.offset >= record.offset and scope not in applied:
             # Replayed after a crash: the row has it already. Writing the row again regenerates
             # its changelog record, in case that was what got lost.
@@ -280,9 +283,9 @@ class Partition:
             bind_key(state, event)
         bind_identity(state, event, signer)
         self._note(state, event)
-        at = Position(self.number, record.offset, index, record.timestamp)
+        at = Position(self.number, record.offset, index, self._appended)
         step = self._engine.step(state, event, self._settings.limits(state.agent), at)
-        state.offset, state.appended = record.offset, record.timestamp
+        state.offset, state.appended = record.offset, self._appended
         applied.add(scope)
         self._touch(scope, state)
         if step.verdicts:
@@ -304,7 +307,7 @@ class Partition:
         for verdict in step.verdicts:
             self.verdicts.append((scope, verdict))
 
-    def _state(self, scope: str, append_time: int) -> RunState:
+    def _state(self, scope: str) -> RunState:
         """The run's state: live, or from its row, or new; a dead one counts as not there."""
         state = self.live.get(scope)
         if state is None:
@@ -315,7 +318,7 @@ class Partition:
                 return RunState(scope, self.number)
             state = unpack(scope, row)
             self.live[scope] = state
-        if _is_dead(self._deployment, state.appended, state.ended, append_time):
+        if _is_dead(self._deployment, state.appended, state.ended, self._appended):
             self.counts["expired"] += 1
             dead, state = state, RunState(scope, self.number)
             state.offset = dead.offset
@@ -338,10 +341,10 @@ class Partition:
         scope = control.key
         if partition_of(scope, self._partitions) != self.number:
             raise RefusedEventError(RejectCode.MISROUTED, f"not of partition {self.number}")
-        state = self._state(scope, record.timestamp)
+        state = self._state(scope)
         if state.offset >= record.offset and scope not in applied:
             return  # replayed after a crash: the row has it already
-        at = Position(self.number, record.offset, index, record.timestamp)
+        at = Position(self.number, record.offset, index, self._appended)
         step = Step(state, self._settings.limits(state.agent), control, at)
         reason = f"By {command.get('by') or 'an operator'}: {command.get('reason') or 'no reason'}"
         if command["action"] == "release":
@@ -350,7 +353,7 @@ class Partition:
             self._engine.abort(step, reason[:_MAX_REASON])
         state.offset = record.offset
         # A command's time is not the run's, but a run of which nothing else is known ends too.
-        state.appended = state.appended or record.timestamp
+        state.appended = state.appended or self._appended
         applied.add(scope)
         self._touch(scope, state)
         self._publish(scope, step)
@@ -367,7 +370,7 @@ class Partition:
                 index=index,
                 detail=detail,
                 sha256=hashlib.sha256(value).digest(),
-                append_time=max(0, record.timestamp),
+                append_time=self._appended,
                 sample=value[:_SAMPLE_BYTES] if self._samples else None,
             )
         )

@@ -42,6 +42,10 @@ class Summaries:
         fields = summary_of(state).model_dump(mode="json", exclude_none=True)
         self._new.append((state.scope, fields))
 
+    def forget(self, scope: str) -> None:
+        """The run is dead, and shown no more."""
+        self._shown.pop(scope, None)
+
     def take(self) -> list[tuple[str, dict[str, Any]]]:
         """Summaries since the last call, as (scope key, fields)."""
         taken, self._new = self._new, []

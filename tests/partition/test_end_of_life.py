@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from loopstream.partition import MARKER_PREFIX, marker_key, row_position
+from loopstream.partition.summaries import Summaries
+from loopstream.state.run import RunState
 from tests.partition.driver import START, Feed, call, ended, frame, outcome, started
 
 ON = {"enabled": True, "warningThreshold": 2, "criticalThreshold": 4}
@@ -109,3 +111,21 @@ def test_rows_say_where_they_stand() -> None:
     assert row_position(feed.rows[marker_key(0)]) == (0, 2)
     assert marker_key(0).startswith(MARKER_PREFIX)
     assert feed.partition.dirty == 0
+
+
+def test_what_was_shown_of_a_forgotten_run_is_forgotten_too() -> None:
+    summaries, state = Summaries(), RunState("r1", 0)
+    shown = []
+    for forget in (False, False, True):
+        if forget:
+            summaries.forget("r1")
+        summaries.note(state)
+        shown.append(len(summaries.take()))
+    assert shown == [1, 0, 1]
+
+
+def test_records_without_an_append_time_are_of_time_zero() -> None:
+    feed = Feed(settings=ON).feed(*[call(), outcome()] * 12, b"\xc1", at=-1)
+    assert feed.history() == 12
+    assert {verdict.append_time for _, verdict in feed.partition.verdicts} == {0}
+    assert [letter.append_time for letter in feed.partition.dead_letters] == [0]
