@@ -31,8 +31,8 @@ def check(
     $ loopstream config check agents.json
     ```
 
-    Exit code 3 if the file can't be taken: no JSON, or beyond the bounds of a run's record
-    (historySize 10,000, windowSize 1,000).
+    Exit code 3 if the file can't be taken: no JSON, a mode or detector that there is not, or beyond
+    the bounds of a run's record (historySize 10,000, windowSize 1,000).
     """
     from loopstream.config import read_blocks
 
@@ -73,6 +73,9 @@ def _notes(read: BlocksFile, named: NamedBlock) -> Iterator[dict[str, str]]:
 
 
 def _summary(limits: Limits) -> str:
+    from loopstream.policy.rollout import BY_DETECTOR
+    from loopstream.policy.settings import resolved_view
+
     guard = f"guard {limits.guard_window}" if limits.guard else "guard off"
     if not limits.enabled:
         return f"off, {guard}"
@@ -82,6 +85,8 @@ def _summary(limits: Limits) -> str:
         ("pingPong", limits.ping_pong),
     )
     off = [f"{name} off" for name, on in detectors if not on]
+    modes = resolved_view(limits).get(BY_DETECTOR, {})
+    held = [f"{name} in mode {mode}" for name, mode in modes.items()]
     thresholds = f"warn {limits.warning}, block {limits.critical}, breaker {limits.breaker}"
     sizes = f"unknown tool {limits.unknown_tool}, history {limits.history_size}"
-    return ", ".join(["on", thresholds, sizes, *off, guard])
+    return ", ".join(["on", thresholds, sizes, *off, guard, *held])

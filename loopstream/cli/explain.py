@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -122,13 +122,20 @@ def lines_of(entry: Entry) -> Iterator[str]:
     if entry.get("judged") == "warning" and not entry.get("announced"):
         yield "        warning not announced: said before, and not yet ten more"
     for verdict in entry["verdicts"]:
-        shadow = " (shadow)" if verdict["mode"] == "shadow" else ""
         yield (
-            f"     => {verdict['action'].upper()}{shadow} {verdict['detector']} "
+            f"     => {verdict['action'].upper()}{marked(verdict)} {verdict['detector']} "
             f"{verdict['count']}/{verdict['threshold']}: {verdict['reason']}"
         )
     if "after" in entry:
         yield f"     <- {entry['after']}"
+
+
+def marked(verdict: Mapping[str, Any]) -> str:
+    """What a verdict's mode has to do with it, for people."""
+    if verdict.get("mode") == "shadow":
+        return " (shadow)"
+    held_back = verdict.get("instead_of")
+    return "" if held_back is None else f" (mode warn: no {held_back})"
 
 
 def _head(entry: Entry) -> str:
@@ -160,15 +167,17 @@ def _short(text: str | None) -> str:
 def _saw(sight: dict[str, Any]) -> str:
     counts = ", ".join(f"{c['count']}/{c['threshold']} {c['level']}" for c in sight["counts"])
     muted = " (muted)" if sight["muted"] else ""
+    muted += "" if sight["mode"] == "enforce" else f" (mode {sight['mode']})"
     speaks = f" speaks: {sight['speaks']}" if sight["speaks"] else " silent"
     return f"{sight['detector']} {counts},{speaks}{muted}"
 
 
 def _settings(found: dict[str, Any]) -> str:
+    modes = f", modes {json.dumps(found['modes'])}" if "modes" in found else ""
     origins = "; ".join(f"{key}: {text}" for key, text in found["from"].items())
     return (
         f"-- settings {found['digest']} from {origins}: {json.dumps(found['resolved'])}, "
-        f"guard {json.dumps(found['guard'])}"
+        f"guard {json.dumps(found['guard'])}{modes}"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -43,6 +44,14 @@ SetValues = Annotated[
 OutputForm = Annotated[
     Output, typer.Option("--output", "-o", help="Form of the data on stdout.", show_default=True)
 ]
+
+
+class ProfileName(StrEnum):
+    """Whose rules."""
+
+    DOCUMENTED = "documented"
+    REFERENCE = "reference-2026-9"
+    EXTENDED = "extended"
 
 
 def load_settings(

@@ -57,9 +57,12 @@ def show(
     $ loopstream runs show monday-17
     ```
 
-    The record is as of the worker's last checkpoint. Exit code 2 if no worker knows the run.
+    The record is as of the worker's last checkpoint; the modes are those of the run's agent now.
+    Exit code 2 if no worker knows the run.
     """
+    from loopstream.cli.config_show import blocks_of
     from loopstream.cli.runs_table import read_summaries, scope_of
+    from loopstream.policy.in_force import modes
 
     settings = settings_of(bootstrap, prefix, config, values)
     scope = scope_of(run)
@@ -67,6 +70,10 @@ def show(
     if row is None:
         hint = "Is a worker running? `loopstream runs list` shows all; records come at checkpoints."
         raise UsageError("no worker knows this run.", where=run, hint=hint)
+    told = settings.deployment
+    blocks = blocks_of(settings, row.get("agent"))
+    found = modes(told.profile, blocks, deployment=told.mode)
+    row["modes"] = {detector: mode for detector, mode, _ in found}
     if output is not Output.TABLE:
         show_rows([row], (), output)
         return
@@ -82,6 +89,8 @@ def _lines(row: dict[str, Any]) -> Iterator[str]:
     for block in row.get("standing", ()):
         target = block.get("signature") or block.get("tool") or ""
         yield f"{'standing':13} {block['detector']} ({block['count']}): {target}"
+    held = [f"{name} {mode}" for name, mode in row["modes"].items() if mode != "enforce"]
+    yield f"{'modes':13} {', '.join(held) or 'all detectors are enforced'}"
     yield f"{'position':13} partition {row['partition']}, offset {row['offset']}"
 
 

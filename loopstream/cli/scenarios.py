@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from loopstream.cli.console import Output, print_line, show
+from loopstream.cli.options import ProfileName
 
 if TYPE_CHECKING:
     from loopstream.scenarios import Outcome
 
 COLUMNS: Final = ("id", "want", "got", "at_call", "by_call", "detector", "grade")
-
-
-class ProfileName(StrEnum):
-    """Whose rules."""
-
-    DOCUMENTED = "documented"
-    REFERENCE = "reference-2026-9"
-    EXTENDED = "extended"
 
 
 def scenarios(

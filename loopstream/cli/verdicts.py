@@ -138,7 +138,8 @@ def _read(
 
 
 def _table_row(row: dict[str, Any]) -> dict[str, Any]:
+    from loopstream.cli.explain import marked
+
     at = time.strftime("%H:%M:%S", time.localtime(row["append_time"] / 1000))
-    shadow = " (shadow)" if row.get("mode") == "shadow" else ""
     run = row.get("run") or f"(no run) {row.get('session', '')}"
-    return row | {"time": at, "run": run, "action": f"{row['action']}{shadow}"}
+    return row | {"time": at, "run": run, "action": f"{row['action']}{marked(row)}"}

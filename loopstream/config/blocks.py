@@ -18,6 +18,7 @@ import pyjson5
 
 from loopstream.errors import SettingsError
 from loopstream.policy import settings
+from loopstream.policy.rollout import BY_DETECTOR, MODE
 
 GLOBAL_KEY: Final = "*"
 MAX_FILE_BYTES: Final = 4 * 1024 * 1024
@@ -109,7 +110,7 @@ def _not_json(text: str, message: str, file: Path) -> SettingsError:
 
 def _find(document: Mapping[str, Any], file: Path) -> Iterator[NamedBlock]:
     if "tools" not in document and "agents" not in document:
-        if any(key in document for key in settings.KEYS):
+        if any(key in document for key in (*settings.KEYS, MODE, BY_DETECTOR)):
             yield NamedBlock(GLOBAL_KEY, "(the file)", document)
         return
     if (block := _loop_detection(document)) is not None:

@@ -13,10 +13,12 @@ from enum import StrEnum
 from typing import Final
 
 from loopstream.detect.limits import Limits
+from loopstream.policy.rollout import BY_DETECTOR, MODE
 from loopstream.policy.settings import (
     BREAKER,
     CRITICAL,
     DEFAULT_WINDOW,
+    DETECTORS,
     ENABLED,
     EXTENDED,
     GUARD,
@@ -24,6 +26,7 @@ from loopstream.policy.settings import (
     KEYS,
     NUMBERS,
     SECTIONS,
+    SWITCHED,
     UNKNOWN_TOOL,
     WARNING,
     WINDOW,
@@ -77,7 +80,8 @@ def _unknown_keys(block: Block) -> Iterator[Note]:
 
 def _named_keys(block: Block) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     for key in block:
-        if key != EXTENDED:  # has a profile of its own, and is refused if anything is wrong
+        # These are refused if anything is wrong with them.
+        if key not in (EXTENDED, MODE, BY_DETECTOR):
             yield key, key, KEYS
     for section, allowed in SECTIONS.items():
         for name in as_section(block, section):
@@ -92,6 +96,11 @@ def _ignored(block: Block) -> Iterator[Note]:
             yield _not_used(key, block[key], "no whole number above zero", f"{default} applies")
     for section, allowed in SECTIONS.items():
         yield from _ignored_in(block, section, allowed)
+    switches, modes = as_section(block, DETECTORS), as_section(block, BY_DETECTOR)
+    for name, switch in SWITCHED.items():
+        if switches.get(switch) is False and modes.get(name, "off") != "off":
+            text = f"{DETECTORS}.{switch} is false: {BY_DETECTOR}.{name} has no effect"
+            yield Note(NoteKind.IGNORED, f"{BY_DETECTOR}.{name}", text)
 
 
 def _ignored_in(block: Block, section: str, allowed: tuple[str, ...]) -> Iterator[Note]:

@@ -9,12 +9,14 @@ from loopstream.detect.base import Detector, Finding, Probe
 from loopstream.detect.judge import mute_of
 from loopstream.detect.limits import Limits
 from loopstream.detect.profiles import Profile
+from loopstream.detect.rollout import Mode
 from loopstream.events.verdict import Level
 from loopstream.state.run import RunState
 
 # Thresholds that everything reaches, each a number of its own: a finding tells by which it came.
 _MARKS: Final = {"warning": -1, "critical": -2, "breaker": -3, "unknown_tool": -4}
 _NEVER: Final = 1 << 60
+_SILENT: Final = ("off", "shadow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +24,15 @@ class Sight:
     """One detector's view of one call.
 
     ``counts`` are (level, count, threshold) of what it measured. ``speaks``: what it has to say
-    under the settings in force; ``muted``: an operator released what it would say.
+    under the settings in force; ``muted``: an operator released what it would say; ``mode``: how
+    far it is acted on.
     """
 
     detector: str
     counts: tuple[tuple[str, int, int], ...]
     speaks: str | None
     muted: bool = False
+    mode: Mode = "enforce"
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-like."""
@@ -38,6 +42,7 @@ class Sight:
             "counts": counts,
             "speaks": self.speaks,
             "muted": self.muted,
+            "mode": self.mode,
         }
 
 
@@ -80,7 +85,9 @@ def _sight(
             if reading not in counts:
                 counts.append(reading)
     speaks = None if finding is None else finding.level.value
-    return Sight(detector.name.value, tuple(counts), speaks, muted)
+    rollout = limits.rollout
+    mode = "enforce" if rollout is None else rollout.mode_of(detector.name)
+    return Sight(detector.name.value, tuple(counts), speaks, muted, mode)
 
 
 def _threshold(finding: Finding, limits: Limits) -> int:
@@ -97,10 +104,16 @@ def why(found: list[Sight], winner: Finding | None, *, enabled: bool) -> str:
     if winner is None:
         if any(sight.muted for sight in found):
             return "an operator released it: muted until its result changes"
+        if silent := [s.detector for s in found if s.speaks and s.mode in _SILENT]:
+            return f"only what is off or in shadow has something to say: {', '.join(silent)}"
         return "no detector has reached its threshold"
-    order = [sight for sight in found if sight.speaks and not sight.muted]
+    order = [s for s in found if s.speaks and not s.muted and s.mode not in _SILENT]
     behind = [f"{s.detector} ({s.speaks})" for s in order if s.detector != winner.detector.value]
     text = f"{winner.detector.value} is the first in order that speaks"
+    if order and order[0].detector != winner.detector.value:
+        text = f"{winner.detector.value} refuses, where {order[0].detector} may only warn"
+    elif winner.capped:
+        text += ", and may only warn"
     if winner.level is Level.WARNING and any("critical" in b for b in behind):
         return f"{text}; it hides {', '.join(behind)}"
     return f"{text}; behind it: {', '.join(behind)}" if behind else f"{text}, and the only one"

@@ -13,6 +13,7 @@ from aiohttp import web
 from loopstream.errors import UsageError
 from loopstream.events.summary import RunSummary
 from loopstream.partition.settings import EVERYONE, SettingsInForce
+from loopstream.policy.in_force import Blocks, modes
 from loopstream.policy.settings import refuse, resolved_view
 from loopstream.web.board import Block, now_ms
 from loopstream.web.choice import FIELDS, Choice
@@ -150,6 +151,7 @@ async def settings(request: web.Request) -> web.Response:
         "settings.html.j2",
         deployment=board.deployment,
         everyone=_resolved(request, None),
+        modes=_modes(request, None),
         blocks=[_block(request, block) for block in blocks[:MAX_AGENTS]],
         hidden=max(0, len(blocks) - MAX_AGENTS),
         total=len(blocks),
@@ -171,7 +173,8 @@ def _block(request: web.Request, block: Block) -> dict[str, Any]:
         why, pretty = "not JSON", text
     rows = [] if block.key == EVERYONE else _resolved(request, block.key)
     lines = [cleaned(line, 500) for line in pretty.splitlines()[:400]]
-    return {"block": block, "lines": lines, "why": why, "rows": rows}
+    modes = [] if block.key == EVERYONE else _modes(request, block.key)
+    return {"block": block, "lines": lines, "why": why, "rows": rows, "modes": modes}
 
 
 def _resolved(request: web.Request, agent: str | None) -> list[tuple[str, str]]:
@@ -181,7 +184,25 @@ def _resolved(request: web.Request, agent: str | None) -> list[tuple[str, str]]:
     for key in (EVERYONE, agent):
         if key is not None and (block := board.blocks.get(key)) is not None:
             in_force.put(key, block.text)
-    return list(_leaves(resolved_view(in_force.limits(agent))))
+    view = resolved_view(in_force.limits(agent))
+    return list(_leaves({name: view[name] for name in ("resolved", "guard")}))
+
+
+def _modes(request: web.Request, agent: str | None) -> list[tuple[str, str, str]]:
+    """How far an agent's detectors are acted on: detector, mode, and where that is from."""
+    board = site_of(request).board
+    everyone, own = _taken(board.blocks.get(EVERYONE)), _taken(board.blocks.get(agent or ""))
+    blocks, told = Blocks(everyone, agent, own), board.deployment
+    return [*modes(told.profile, blocks, deployment=told.mode)]
+
+
+def _taken(block: Block | None) -> dict[str, Any] | None:
+    """A block's fields, if workers take it."""
+    try:
+        parsed = json.loads(block.text or "") if block is not None else None
+    except (ValueError, RecursionError):
+        return None
+    return parsed if refuse(parsed) is None else None
 
 
 def _leaves(tree: dict[str, Any], path: str = "") -> Iterable[tuple[str, str]]:

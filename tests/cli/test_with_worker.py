@@ -16,6 +16,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 REAL = SHARED / "real" / "runs.jsonl.gz"
 REPEATS = 40
+NEW = {"id": "new", "tools": {"loopDetection": {"modes": {"ping_pong": "shadow"}}}}
+OWN = {"agents": {"list": [NEW]}}
 
 
 @pytest.fixture
@@ -64,6 +66,13 @@ def test_the_samples_are_judged_and_shown(on_kafka: Cli, house: House) -> None:
     lines = on_kafka("runs", "show", "sample-same-command").out.splitlines()
     assert "status        ended" in lines
     assert "detector      generic_repeat" in lines
+    assert "modes         all detectors are enforced" in lines
+    Path("own.json").write_text(json.dumps(OWN))
+    assert on_kafka("config", "push", "own.json").code == 0
+    shown = on_kafka("config", "show", "--agent", "new", "--origin", "-o", "json").json
+    modes = {r["detector"]: (r["value"], r["origin"]) for r in shown if r["setting"] == "mode"}
+    assert modes["ping_pong"] == ("shadow", "agent new")
+    assert modes["generic_repeat"] == ("enforce", "default")
     (healthy,) = on_kafka("runs", "show", "sample-watch-build", "-o", "json").json
     assert (healthy["calls"], healthy["warnings"], healthy["blocks"]) == (10, 0, 0)
 

@@ -59,7 +59,8 @@ def test_detectors_show_values_and_where_they_are_from(tmp_path: Path) -> None:
         "agents": {"list": [{"id": "a", "tools": {"loopDetection": {"extended": {
             "patience": 2, "detectors": {"cycle": {"block": 9}}}}}}]},
     }))  # fmt: skip
-    shown = run("detectors", str(path), "--agent", "a", "--tool", "bash", "--output", "json")
+    words = ("--profile", "extended", "--agent", "a", "--tool", "bash", "--output", "json")
+    shown = run("detectors", str(path), *words)
     rows = {row["setting"]: row for row in json.loads(shown.stdout) if row["detector"] == "cycle"}
     values = {name.rpartition(".")[2]: (row["value"], row["origin"]) for name, row in rows.items()}
     assert values["warn"] == (12, "everyone, times patience 2")
@@ -69,7 +70,7 @@ def test_detectors_show_values_and_where_they_are_from(tmp_path: Path) -> None:
 
 
 def test_every_detector_says_what_it_reacts_to() -> None:
-    shown = run("detectors", "--describe", "--output", "json")
+    shown = run("detectors", "--profile", "extended", "--describe", "--output", "json")
     rows = json.loads(shown.stdout)
     assert len(rows) >= 16
     assert all("React" in row["reacts"] or "As `FailureClass`" in row["reacts"] for row in rows)

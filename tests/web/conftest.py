@@ -25,7 +25,12 @@ TOKEN: Final = "correct-horse-battery-staple"
 AXE: Final = Path(__file__).parent / "vendor" / "axe.min.js.gz"
 BLOCKS: Final = {
     "tools": {"loopDetection": {"enabled": True}},
-    "agents": {"list": [{"id": "hasty", "tools": {"loopDetection": {"warningThreshold": 4}}}]},
+    "agents": {
+        "list": [
+            {"id": "hasty", "tools": {"loopDetection": {"warningThreshold": 4}}},
+            {"id": "new", "tools": {"loopDetection": {"modes": {"generic_repeat": "warn"}}}},
+        ]
+    },
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import socket
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from loopstream.events import Verdict
 from tests.e2e.house import Ear, House, environment, wait_for
 from tests.web.conftest import TOKEN, Dashboard, new_run, turns
 
@@ -170,6 +172,35 @@ def test_a_form_without_a_script_works_too(
     assert f"Abort of {blocked}" in re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", text))
     wait_for("it is aborted", lambda: house.verdicts(blocked)[-1].action.value == "abort")
     assert house.verdicts(blocked)[-1].reason == "By Ada: it is fine"
+
+
+def test_modes_are_shown_with_the_settings_and_with_what_they_held_back(
+    house: House, dashboard: Dashboard
+) -> None:
+    run = new_run("rolled-out")
+    turns(house, run, 21, agent="new")
+    wait_for("it is warned instead", lambda: bool(held_back(house, run)))
+    held = held_back(house, run)[0]
+    wait_for("it is known", lambda: dashboard.ask(f"/verdict/{held.id}")[0] == 200)
+    text = bare(dashboard.ask(f"/verdict/{held.id}")[1])
+    assert "Instead of a block: the detector's mode is warn." in text
+    assert "Mode warn" in text
+    text = bare(dashboard.ask("/settings")[1])
+    everyone, _, new = text.partition("acted on for new")
+    assert "generic_repeat enforce default" in everyone
+    assert "generic_repeat warn agent new" in new
+    told = bare(dashboard.ask(f"/run/story?id={run}")[1])
+    assert "mode warn: no block" in told
+    assert 'modes {"generic_repeat": "warn"}' in told
+
+
+def held_back(house: House, run: str) -> list[Verdict]:
+    return [verdict for verdict in house.verdicts(run) if verdict.instead_of is not None]
+
+
+def bare(text: str) -> str:
+    """A page's words."""
+    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", text)))
 
 
 def test_the_token_is_guessed_in_vain(dashboard: Dashboard) -> None:
