@@ -37,7 +37,8 @@ def test_replay_equals_recorded_through_kills_restarts_and_rebalances(
     first.kill()
     first.wait()
     second = cluster.worker()
-    push(on_kafka, tmp_path, enabled=True, warningThreshold=4, criticalThreshold=8)
+    modes = {"generic_repeat": "shadow", "ping_pong": "warn"}
+    push(on_kafka, tmp_path, enabled=True, warningThreshold=4, criticalThreshold=8, modes=modes)
     cluster.send(interleaved([looping(run, agent="other") for run in late]))
     third = cluster.worker()
     cluster.wait_judged([*early, *late])
