@@ -86,7 +86,7 @@ class Overloads:
         stack.callback(group.close)
         watch = Watch(worker)
         try:
-            rss = worker.rss
+            rss, joined = worker.rss, worker.metrics().get(REBALANCES, 0.0)
             began = time.monotonic()
             sent = self._produce(topics.events, partition)
             offered = time.monotonic() - began
@@ -105,7 +105,7 @@ class Overloads:
             "catch_up_s": caught_up,
             "rss_begin_mib": rss,
             "rss_peak_mib": worker.peak,
-            "rebalances": watch.greatest(REBALANCES),
+            "rebalances": watch.greatest(REBALANCES) - joined,
         }
         self.result.add(sample, case=case)
 
