@@ -37,6 +37,7 @@ from loopstream.fingerprint.calls import signature as signature_of
 from loopstream.fingerprint.outcomes import OutcomeKind, result_text
 from loopstream.policy.deployment import Deployment
 from loopstream.policy.extended import ExtendedFold
+from loopstream.policy.orders import Order
 from loopstream.policy.reasons import reason_of
 from loopstream.policy.throttle import announce
 from loopstream.policy.verdicts import (
@@ -121,6 +122,25 @@ class Step:
         """The event as the cause of verdicts; made only when there is something to say."""
         if self._trigger is None:
             self._trigger = Trigger.of(self._event, self._at)
+        return self._trigger
+
+
+class OrderedStep(Step):
+    """What an operator's order came to."""
+
+    __slots__ = ("order",)
+
+    def __init__(
+        self, state: RunState, limits: Limits, control: Control, at: Position, order: Order
+    ) -> None:
+        super().__init__(state, limits, control, at)
+        self.order = order
+
+    @property
+    def trigger(self) -> Trigger:
+        """The order as the cause of verdicts: they carry its name and reason."""
+        if self._trigger is None:
+            self._trigger = Trigger.of(self._event, self._at, self.order)
         return self._trigger
 
 
@@ -371,13 +391,17 @@ class Engine:
         if state.aborted is not None:
             self._say(step, _still(Action.ABORT, state.aborted, None))
 
-    def _update_standing(self, step: Step) -> None:
-        """Publish which calls have just become critical, and which no longer are."""
+    def _update_standing(self, step: Step, released: str = _RELEASED) -> None:
+        """Publish which calls have just become critical, and which no longer are.
+
+        Args:
+            released: why they no longer are.
+        """
         state = step.state
         now = forecast(self.profile, state.history, step.limits, state.mutes)
         for target in [t for t in state.standing if t not in now]:
             lifted = state.standing.pop(target)
-            self._say(step, Decision(Action.RELEASE, Level.NONE, lifted, _RELEASED, target))
+            self._say(step, Decision(Action.RELEASE, Level.NONE, lifted, released, target))
         for target, finding in now.items():
             if target not in state.standing:
                 standing = state.standing[target] = standing_of(finding)
@@ -401,7 +425,7 @@ class Engine:
         """Let the run go on: what is blocked now is muted until its result changes."""
         state = step.state
         if self._extended is not None:
-            self._extended.release(step, mute_of)
+            self._extended.release(step, mute_of, reason)
             del state.mutes[:-_MAX_MUTES]
             return self._lift_abort(step, reason)
         state.history.watch(step.limits.critical)
@@ -410,7 +434,7 @@ class Engine:
             standing = forecast(self.profile, state.history, step.limits, state.mutes)
             state.mutes += [mute_of(finding.subject) for finding in standing.values()]
             del state.mutes[:-_MAX_MUTES]
-        self._update_standing(step)
+        self._update_standing(step, reason)
         return self._lift_abort(step, reason)
 
     def _lift_abort(self, step: Step, reason: str) -> Step:

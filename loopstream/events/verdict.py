@@ -11,6 +11,7 @@ from loopstream.events.base import CallId, Counter, Id, Millis, Model, Name, Sco
 
 MAX_REASON_TEXT = 1024
 MAX_SIGNATURE = 640
+MAX_NOTE = 512
 
 
 class Action(StrEnum):
@@ -59,6 +60,12 @@ class Evidence(Model):
     offset: int = Field(ge=0)
     counted: tuple[int, ...] = Field(default=(), max_length=64)
     """Offsets of counted records (the newest few). Outside the comparison across framings."""
+    by: Id | None = None
+    """Of what an operator released or aborted: who."""
+    note: Annotated[str, Field(max_length=MAX_NOTE)] | None = None
+    """Likewise: why, in the operator's words."""
+    command: Counter | None = None
+    """Likewise: offset of the command on its topic."""
 
 
 class Verdict(Model):

@@ -8,9 +8,8 @@ back, once the source has confirmed them.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
-from typing import Any, Final, Literal
+from typing import Final
 
 from loopstream.events import Control, ControlSource, Pin, RejectCode
 from loopstream.events.base import MAX_ID
@@ -19,10 +18,10 @@ from loopstream.partition.marker import Marker, policy_text
 from loopstream.partition.settings import SettingsInForce
 from loopstream.partition.sources import ControlSources, SourceRecord
 from loopstream.policy.deployment import Deployment
+from loopstream.policy.orders import Order, order_of
 from loopstream.wire.routing import partition_of
 
 _MAX_BODY: Final = 65_536
-CommandAction = Literal["release", "abort"]
 
 
 class Controls:
@@ -94,15 +93,15 @@ class Controls:
             control.source
         ) or control.offset < self._sources.next_offset(control.source)
 
-    def take(self, control: Control) -> dict[str, Any] | None:
+    def take(self, control: Control) -> Order | None:
         """Check a control record against its source and take it in.
 
         Returns:
-            A command for the partition to carry out; None for settings, and for a record that
+            An order for the partition to carry out; None for settings, and for a record that
             was taken in before (a double does no harm).
 
         Raises:
-            RefusedEventError: ``forged_control``, ``settings_refused``.
+            RefusedEventError: ``forged_control``, ``settings_refused``, ``invalid`` (no command).
         """
         if control.offset <= self._applied(control.source):
             return None
@@ -111,7 +110,9 @@ class Controls:
             raise RefusedEventError(RejectCode.FORGED_CONTROL, "the source says otherwise")
         if control.source == "commands":
             self._marker.commands_offset = control.offset
-            return _command(control.body)
+            if (order := order_of(control.body, control.offset)) is None:
+                raise RefusedEventError(RejectCode.INVALID, "command")
+            return order
         self._marker.config_offset = control.offset
         if (why := self._settings.put(control.key, control.body)) is not None:
             raise RefusedEventError(RejectCode.SETTINGS_REFUSED, why)
@@ -180,14 +181,3 @@ def _text(value: bytes | None) -> str | None:
 
 def _fits(key: str) -> bool:
     return 0 < len(key) <= MAX_ID
-
-
-def _command(body: str | None) -> dict[str, Any]:
-    """A command's fields; anything else than an object with a known action is refused."""
-    try:
-        command = json.loads(body or "")
-    except (ValueError, RecursionError):
-        command = None
-    if not isinstance(command, dict) or command.get("action") not in ("release", "abort"):
-        raise RefusedEventError(RejectCode.INVALID, "command")
-    return command

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
-from loopstream.engine import Engine, Step
+from loopstream.engine import Engine, OrderedStep, Step
 from loopstream.events import (
     Control,
     DeadLetter,
@@ -44,7 +44,6 @@ from loopstream.wire.routing import partition_of, scope_key
 from loopstream.wire.signing import Verifier, open_record
 
 _SAMPLE_BYTES: Final = 1024
-_MAX_REASON: Final = 512
 
 MakeSettings = Callable[[Profile, dict[str, str]], SettingsInForce]
 
@@ -334,9 +333,9 @@ class Partition:
     # -- operators -------------------------------------------------------------------------
 
     def _control(self, record: Record, index: int, control: Control, applied: set[str]) -> None:
-        command = self._controls.take(control)
+        order = self._controls.take(control)
         self.counts["control"] += 1
-        if command is None:
+        if order is None:
             return
         scope = control.key
         if partition_of(scope, self._partitions) != self.number:
@@ -345,12 +344,11 @@ class Partition:
         if state.offset >= record.offset and scope not in applied:
             return  # replayed after a crash: the row has it already
         at = Position(self.number, record.offset, index, self._appended)
-        step = Step(state, self._settings.limits(state.agent), control, at)
-        reason = f"By {command.get('by') or 'an operator'}: {command.get('reason') or 'no reason'}"
-        if command["action"] == "release":
-            self._engine.release(step, reason[:_MAX_REASON])
+        step = OrderedStep(state, self._settings.limits(state.agent), control, at, order)
+        if order.action == "release":
+            self._engine.release(step, order.reason)
         else:
-            self._engine.abort(step, reason[:_MAX_REASON])
+            self._engine.abort(step, order.reason)
         state.offset = record.offset
         # A command's time is not the run's, but a run of which nothing else is known ends too.
         state.appended = state.appended or self._appended

@@ -159,14 +159,14 @@ class ExtendedFold:
         book.compact(event.tokens_before, event.tokens_after)
         self._watch(step, None, "")
 
-    def release(self, step: StepLike, mute: Callable[[str], bytes]) -> None:
+    def release(self, step: StepLike, mute: Callable[[str], bytes], reason: str) -> None:
         """An operator lets the run go on: what is blocked now is muted until its result changes."""
         state, book = step.state, _book(step.state)
         state.mutes += [mute(alarm.subject) for alarm in book.alarms.values() if alarm.level > 1]
         for key in [key for key, alarm in book.alarms.items() if alarm.level > 1]:
             del book.alarms[key]
         book.forgive()
-        self._sync(step, {})
+        self._sync(step, {}, reason)
 
     # -- what follows ----------------------------------------------------------------------
 
@@ -222,7 +222,7 @@ class ExtendedFold:
             reason = _reason(book, alarm, change.text)
             self._say(step, _decision(Action.ABORT, Level.CRITICAL, alarm, reason))
 
-    def _sync(self, step: StepLike, texts: dict[int, str]) -> None:
+    def _sync(self, step: StepLike, texts: dict[int, str], released: str = _LIFTED) -> None:
         """Publish which calls have just come to be refused, and which no longer are."""
         state, book = step.state, _book(step.state)
         wanted: dict[Target, Alarm] = {}
@@ -236,7 +236,7 @@ class ExtendedFold:
         for standing, targets in lifted.items():
             self._say(
                 step,
-                Decision(Action.RELEASE, Level.NONE, standing, _LIFTED, targets=tuple(targets)),
+                Decision(Action.RELEASE, Level.NONE, standing, released, targets=tuple(targets)),
             )
         raised: dict[int, tuple[Alarm, list[Target]]] = {}
         for target, alarm in wanted.items():

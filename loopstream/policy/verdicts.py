@@ -13,8 +13,10 @@ from loopstream.detect.limits import Limits
 from loopstream.events import Control, RunEvent, ToolCall, verdict
 from loopstream.events.verdict import Action, Evidence, Level, Verdict
 from loopstream.policy.deployment import Deployment, Mode
+from loopstream.policy.orders import Order
 from loopstream.state.run import RunState, Said, Standing, Target
 
+_ORDERED: Final = frozenset((Action.RELEASE, Action.ABORT))
 _COUNTED: Final = 8
 _LOOKED_AT: Final = 32
 _MAX_KEY: Final = 4096
@@ -39,14 +41,17 @@ class Trigger:
     position: Position
     call_id: str | None = None
     traceparent: str | None = None
+    order: Order | None = None
 
     @classmethod
-    def of(cls, event: RunEvent | Control, position: Position) -> Trigger:
+    def of(
+        cls, event: RunEvent | Control, position: Position, order: Order | None = None
+    ) -> Trigger:
         """An event without an id is named by its place, so replay names it alike."""
         name = event.id or f"{position.partition}-{position.offset}-{position.place}"
         call_id = event.call_id if isinstance(event, ToolCall) else None
         traceparent = None if isinstance(event, Control) else event.traceparent
-        return cls(name, event.time, position, call_id, traceparent)
+        return cls(name, event.time, position, call_id, traceparent, order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +148,7 @@ def publish(
         )
     target = decision.target
     targets = decision.targets or (() if target is None else (target,))
+    order = trigger.order if decision.action in _ORDERED else None
     return Verdict.trusted(
         v=1,
         type="verdict",
@@ -169,6 +175,9 @@ def publish(
             partition=position.partition,
             offset=position.offset,
             counted=_counted(state, targets),
+            by=None if order is None else order.by,
+            note=None if order is None else order.note,
+            command=None if order is None else order.offset,
         ),
         mode=decision.mode or deployment.mode,
         instead_of=decision.instead_of,

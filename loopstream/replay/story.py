@@ -242,5 +242,7 @@ def _told(verdict: Verdict) -> dict[str, Any]:
         "paired_tool": verdict.paired_tool,
         "reason": verdict.reason,
         "mode": verdict.mode,
+        "by": verdict.evidence.by,
+        "note": verdict.evidence.note,
         "instead_of": None if verdict.instead_of is None else verdict.instead_of.value,
     }

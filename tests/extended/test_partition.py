@@ -76,7 +76,9 @@ def test_an_operators_release_holds_until_the_result_changes() -> None:
     assert feed.partition.verdicts[-1][1].action.value == "block"
     feed.sources.push("commands", "r", {"action": "release", "by": "me", "reason": "fine"})
     feed.feed(control_of(feed.sources.topics["commands"][0], "commands"))
-    assert feed.partition.verdicts[-1][1].action.value == "release"
+    released = feed.partition.verdicts[-1][1]
+    assert (released.action.value, released.reason) == ("release", "By me: fine")
+    assert (released.evidence.by, released.evidence.note) == ("me", "fine")
     count = len(feed.partition.verdicts)
     feed.feed(*repeat(30, first=100))
     assert len(feed.partition.verdicts) == count

@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 
 from loopstream.events.control import Pin
 from loopstream.partition.settings import SettingsInForce
-from loopstream.policy.deployment import Deployment
+from loopstream.policy.deployment import Deployment, Profile
+from loopstream.wire.verdicts import decode_verdict, encode_model
 from tests.partition.driver import (
+    DIGEST,
+    RESULT,
     Feed,
     Fields,
     Record,
@@ -251,6 +254,61 @@ def test_a_release_lets_the_run_go_on() -> None:
     assert [said for said in feed.said() if said[0] == "block"] == [("block", "generic_repeat", 4)]
     assert ("release", "generic_repeat", 4) in feed.said()
     assert feed.partition.live["r1"].standing == {}
+
+
+def test_what_an_operator_lets_go_and_ends_carries_who_and_why() -> None:
+    feed = Feed(settings=ON).feed(*looping())
+    feed.feed(command(feed, "release"), command(feed, "abort"), command(feed, "release"))
+    ordered = [v for _, v in feed.partition.verdicts if v.evidence.command is not None]
+    assert [(v.action.value, v.detector) for v in ordered] == [
+        ("release", "generic_repeat"),
+        ("abort", "operator"),
+        ("release", "operator"),
+    ]
+    for offset, verdict in enumerate(ordered):
+        evidence = verdict.evidence
+        assert (evidence.by, evidence.note, evidence.command) == ("ann", "seen", offset)
+        assert verdict.reason == "By ann: seen"
+
+
+@pytest.mark.parametrize("profile", ["documented", "reference-2026-9"])
+def test_in_both_profiles_a_release_says_why(profile: Profile) -> None:
+    feed = Feed(settings=ON, deployment=Deployment("test", profile=profile))
+    fields = {"args": DIGEST, "result": RESULT}
+    name = "documented" if profile == "documented" else "reference"
+    pair = [
+        event | {"fp": {"v": 1, name: {k: fields[k] for k in keys}}}
+        for event, keys in ((call(), ("args",)), (outcome(), ("args", "result")))
+    ]
+    feed.feed(*(pair * 24), command(feed, "release"))
+    released = feed.partition.verdicts[-1][1]
+    assert (released.action.value, released.reason) == ("release", "By ann: seen")
+    assert released.evidence.note == "seen"
+
+
+@settings(derandomize=True, database=None, deadline=None, max_examples=200)
+@given(JSON | st.text(max_size=2_000), JSON | st.text(max_size=2_000))
+def test_whatever_an_operator_calls_himself_a_verdict_holds_it(by: object, reason: object) -> None:
+    feed = Feed().feed(call())
+    feed.feed(command(feed, "abort", by=by, reason=reason))
+    _, said = feed.partition.verdicts[-1]
+    assert said.action == "abort"
+    for form in ("msgpack", "json"):
+        assert decode_verdict(encode_model(said, form)) == said
+    for text in (said.reason, said.evidence.by or "", said.evidence.note or ""):
+        assert not any(ord(each) < 0x20 or 0x7F <= ord(each) < 0xA0 for each in text)
+
+
+@pytest.mark.parametrize(
+    "body", ['{"action": "abort", "by": "\\ud800", "reason": "\\udfff\\n\\u0000x"}']
+)
+def test_half_a_character_in_a_name_stops_no_worker(body: str) -> None:
+    feed = Feed().feed(call())
+    feed.sources.push("commands", "r1", None, text=body)
+    feed.feed(*sequenced(feed))
+    _, said = feed.partition.verdicts[-1]
+    assert decode_verdict(encode_model(said)) == said
+    assert said.reason == "By ?: ? x"
 
 
 def test_an_abort_stands_and_a_release_lifts_it() -> None:

@@ -95,7 +95,8 @@ def _between(draw: st.DrawFn, sources: Sources, number: int) -> list[Fields]:
         sources.push("config", "*", draw(st.sampled_from(BLOCKS)))
         return [control_of(sources.topics["config"][-1], "config")]
     if kind == 1:
-        sources.push("commands", run, {"action": draw(st.sampled_from(("release", "abort")))})
+        order = {"action": draw(st.sampled_from(("release", "abort"))), "by": "ann", "reason": "r"}
+        sources.push("commands", run, order)
         return [control_of(sources.topics["commands"][-1], "commands")]
     if kind == 2:
         return [ended(run, id=f"end-{number}", session="s")]

@@ -171,7 +171,14 @@ def test_a_form_without_a_script_works_too(
     assert status == 200
     assert f"Abort of {blocked}" in re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", text))
     wait_for("it is aborted", lambda: house.verdicts(blocked)[-1].action.value == "abort")
-    assert house.verdicts(blocked)[-1].reason == "By Ada: it is fine"
+    ended = house.verdicts(blocked)[-1]
+    assert ended.reason == "By Ada: it is fine"
+    wait_for("it is known", lambda: dashboard.ask(f"/verdict/{ended.id}")[0] == 200)
+    text = bare(dashboard.ask(f"/verdict/{ended.id}")[1])
+    assert (
+        f"Ordered by Ada Why it is fine Position of the command commands@{ended.evidence.command}"
+        in text
+    )
 
 
 def test_modes_are_shown_with_the_settings_and_with_what_they_held_back(
