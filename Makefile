@@ -16,7 +16,7 @@ MINUTES ?= 10
 SEED ?= 1
 RECORDS ?= 100000
 
-.PHONY: help install demo test test-fast lint types schemas docs docs-reference bench-detectors soak fuzz format clean
+.PHONY: help install demo test test-fast lint types schemas docs docs-reference bench bench-quick bench-report bench-profile bench-detectors soak fuzz format clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,32 @@ schemas: $(STAMP) ## Write the JSON Schemas and the AsyncAPI document anew
 
 docs: $(STAMP) ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# Peers and measuring tools live beside loopstream, in an environment of their own.
+BENCH_VENV ?= .venv-bench
+BENCH := $(BENCH_VENV)/bin/python
+BENCH_STAMP := $(BENCH_VENV)/.installed
+
+$(BENCH_STAMP): pyproject.toml benchmarks/requirements.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer, with venv, is needed." >&2; exit 2; }
+	test -x $(BENCH) || $(PYTHON) -m venv $(BENCH_VENV)
+	echo '*' > $(BENCH_VENV)/.gitignore
+	$(BENCH) -m pip install --quiet --upgrade pip
+	$(BENCH) -m pip install --quiet --editable '.[worker,broker]' -r benchmarks/requirements.txt
+	touch $@
+
+bench: $(BENCH_STAMP) ## Measure everything, beside peers, on a quiet machine; about two hours
+	@for one in compare engine delay changelog scale recovery failover sdk overload; do \
+		$(BENCH) -m benchmarks.$$one; done
+
+bench-quick: $(BENCH_STAMP) ## The worker against Quix and the limit, in under 5 minutes
+	@$(BENCH) -m benchmarks.compare --quick
+
+bench-report: $(BENCH_STAMP) ## Write docs/performance of what was measured
+	@$(BENCH) -m benchmarks.report
+
+bench-profile: $(BENCH_STAMP) ## Where a worker's time goes: a top list and a flame graph
+	@$(BENCH) -m benchmarks.profiling
 
 bench-detectors: $(STAMP) ## Measure the detectors and write docs/quality/report.md
 	$(BIN)/python benchmarks/detectors.py

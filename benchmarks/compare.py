@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -53,7 +54,7 @@ class Comparison:
         self.events = events
         self.runs = runs
 
-    def round(self, turn: int, kind: Kind, framing: Framing, peers: list[Peer]) -> None:
+    def round(self, kind: Kind, framing: Framing, peers: list[Peer], turn: int) -> None:
         """Every peer that does this work, once, on one input.
 
         Raises:
@@ -154,8 +155,11 @@ def main() -> None:
         interleaved(
             given.rounds,
             {
-                f"{kind}, {framing}": lambda turn, kind=kind, framing=framing: comparison.round(
-                    turn, kind, framing, [peer for peer in peers if (kind, framing) in peer.does]
+                f"{kind}, {framing}": partial(
+                    comparison.round,
+                    kind,
+                    framing,
+                    [peer for peer in peers if (kind, framing) in peer.does],
                 )
                 for kind, framing in (QUICK if given.quick else WORKS)
             },

@@ -11,6 +11,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,7 +37,7 @@ class Delays:
         self.warm_up = warm_up
         self.seconds = seconds
 
-    def records(self, turn: int, peer: Peer, kind: Kind, rate: int) -> None:
+    def records(self, peer: Peer, kind: Kind, rate: int, turn: int) -> None:
         """A peer under single-event records."""
         prefix = f"delay-{kind}-{rate}-{turn}-{peer.name}"
         topics = kafka.prepare(self.bootstrap, prefix)
@@ -57,7 +59,7 @@ class Delays:
         labels = {"path": "records", "work": kind, "rate": f"{rate:,}", "peer": peer.name}
         self.result.add(sample, **labels)
 
-    def agents(self, turn: int, rate: int) -> None:
+    def agents(self, rate: int, turn: int) -> None:
         """The product through the SDK."""
         prefix = f"delay-sdk-{rate}-{turn}"
         kafka.prepare(self.bootstrap, prefix)
@@ -89,7 +91,7 @@ def quick(bootstrap: str, seconds: float) -> Result:
     """Ours alone at 2,000 events/s, the product's work: for `make bench-quick`."""
     result = Result("delay", {"seconds": seconds})
     (ours,), _ = available([OURS])
-    Delays(bootstrap, result, 8.0, seconds).records(0, ours, "engine", 2_000)
+    Delays(bootstrap, result, 8.0, seconds).records(ours, "engine", 2_000, 0)
     return result
 
 
@@ -112,18 +114,17 @@ def main() -> None:
     finish(result, given.json)
 
 
-def _measures(delays: Delays, rates: list[int], peers: list[Peer]) -> dict[str, Any]:
+def _measures(
+    delays: Delays, rates: list[int], peers: list[Peer]
+) -> dict[str, Callable[[int], None]]:
     kinds: tuple[Kind, ...] = ("streak", "engine")
-    measures: dict[str, Any] = {}
+    measures: dict[str, Callable[[int], None]] = {}
     for rate in rates:
         for kind in kinds:
             for peer in peers:
-                measures[f"{peer.name}, {kind}, {rate}/s"] = (
-                    lambda turn, peer=peer, kind=kind, rate=rate: delays.records(
-                        turn, peer, kind, rate
-                    )
-                )
-        measures[f"agents, {rate}/s"] = lambda turn, rate=rate: delays.agents(turn, rate)
+                what = f"{peer.name}, {kind}, {rate}/s"
+                measures[what] = partial(delays.records, peer, kind, rate)
+        measures[f"agents, {rate}/s"] = partial(delays.agents, rate)
     return measures
 
 

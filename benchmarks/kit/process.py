@@ -30,6 +30,7 @@ class Child:
     """
 
     def __init__(self, command: list[str]) -> None:
+        self._command = " ".join(command)
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._log
@@ -79,7 +80,7 @@ class Child:
             out, _ = self.process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise TimeoutError(f"{self.process.args}: {self.said()}") from None
+            raise TimeoutError(f"{self._command}: {self.said()}") from None
         return out.decode(errors="replace")
 
     def kill(self) -> None:

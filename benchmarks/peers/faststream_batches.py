@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
+from typing import Any
 
 from faststream import FastStream
 from faststream.kafka import KafkaBroker, KafkaMessage
@@ -19,7 +20,7 @@ async def run() -> None:
     folds = {number: StreakFold(number, given.partitions) for number in range(given.partitions)}
     broker = KafkaBroker(given.bootstrap, logger=None)
     app = FastStream(broker, logger=None)
-    sending: list[asyncio.Future[object]] = []
+    sending: list[asyncio.Future[Any]] = []
 
     @broker.subscriber(
         given.topic,
@@ -32,7 +33,8 @@ async def run() -> None:
     async def step(message: KafkaMessage) -> None:
         meter.start()
         done = 0
-        for record in message.raw_message:
+        records: Any = message.raw_message
+        for record in records:
             taken = SimpleNamespace(value=record.value)
             done += folds[record.partition].apply(taken)
         for fold in folds.values():

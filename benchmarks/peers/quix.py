@@ -49,7 +49,8 @@ class WholeEngine:
     def __call__(self, value: bytes, state: Any) -> list[bytes]:
         """Verdicts of one record."""
         out = []
-        for place, event in enumerate(decode_record(value).events):
+        events: Any = decode_record(value).events
+        for place, event in enumerate(events):
             scope = event.run
             run = self._live.get(scope)
             if run is None:
@@ -58,7 +59,7 @@ class WholeEngine:
             at = Position(0, 0, place, event.time)
             step = self._engine.step(run, event, self._limits, at)
             out += [encode_model(verdict) for verdict in step.verdicts]
-        state.set_bytes(ROW, pack(run))
+            state.set_bytes(ROW, pack(run))
         return out
 
 

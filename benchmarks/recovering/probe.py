@@ -6,7 +6,7 @@ import itertools
 import threading
 import time
 from collections import defaultdict
-from typing import Final
+from typing import Any, Final
 
 import msgpack
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -60,7 +60,7 @@ class Probe:
         return [(received - sent) * 1000 for sent, received in answers if sent > since]
 
     def _ask(self) -> None:
-        runs = {}
+        runs: dict[int, str] = {}
         for number in itertools.count():
             name = f"probe-{number}"
             if (partition := partition_of(name, PARTITIONS)) in self._partitions:
@@ -96,7 +96,7 @@ class Probe:
             thread.join()
 
 
-def _gated(run: str, seq: int) -> dict[str, object]:
+def _gated(run: str, seq: int) -> dict[str, Any]:
     fp = {"v": 1, "documented": {"args": digest(f"{run}/{seq}")}}
     return {
         "v": 1,

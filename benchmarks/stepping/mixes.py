@@ -24,8 +24,8 @@ DISTINCT: Final = 4_000
 
 MIXES: Final[dict[str, Mix]] = {
     "looping": lambda _: ("a", "same"),
-    "healthy": lambda n: (str(n), str(n)),
-    "healthy, 7 calls": lambda n: (str(n % 7), str(n)),
+    "healthy": lambda n: (str(n), f"result {n}"),
+    "healthy, 7 calls": lambda n: (str(n % 7), f"result {n}"),
 }
 
 
