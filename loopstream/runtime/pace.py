@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-EVENTS_PER_ROW: Final = 32
+EVENTS_PER_ROW: Final = 64
 """Events per changed row at which a row costs less than its events (docs/performance)."""
 FEW_ROWS: Final = 64
 """Changed rows so few that writing them at each look costs nothing worth saving."""
