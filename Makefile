@@ -69,8 +69,9 @@ $(BENCH_STAMP): pyproject.toml benchmarks/requirements.txt
 	touch $@
 
 bench: $(BENCH_STAMP) ## Measure everything, beside peers, on a quiet machine; about two hours
-	@for one in compare engine delay changelog scale recovery failover sdk overload; do \
-		$(BENCH) -m benchmarks.$$one; done
+	@failed=; for one in compare engine delay changelog scale recovery failover sdk overload; do \
+		$(BENCH) -m benchmarks.$$one || failed="$$failed $$one"; done; \
+	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
 
 bench-quick: $(BENCH_STAMP) ## The worker against Quix and the limit, in under 5 minutes
 	@$(BENCH) -m benchmarks.compare --quick
@@ -100,5 +101,5 @@ format: $(STAMP) ## Lay the code out
 	$(BIN)/ruff format .
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(BENCH_VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -20,10 +20,12 @@ from benchmarks.kit.kafka import Group
 from benchmarks.kit.process import Child, Worker
 from benchmarks.kit.results import Result, Sample, say
 from benchmarks.kit.stats import percentiles
+from benchmarks.kit.waiting import wait_for
 from benchmarks.overloading.watch import APPLIED, LAG, REBALANCES, Watch
 from benchmarks.recovering.probe import Probe
 from benchmarks.reporting.tables import finish
 
+ROWS: Final = "loopstream_row_bytes_count"
 CATCH_UP_S: Final = 3_600.0
 RUNS: Final = 2_000
 HOT: Final = 0
@@ -135,14 +137,14 @@ class Overloads:
             while (applied := worker.metrics().get(APPLIED, 0)) < events:
                 time.sleep(0.05)
             seconds = time.monotonic() - began
+            wait_for("a checkpoint", lambda: bool(worker.metrics().get(ROWS)), 60)
             told = worker.metrics()
             peak = worker.peak
-        rows = told.get("loopstream_row_bytes_count", 0)
         return {
             "rate": (applied - before) / seconds,
             "rss_begin_mib": rss,
             "rss_peak_mib": peak,
-            "row_bytes": told.get("loopstream_row_bytes_sum", 0) / rows if rows else 0.0,
+            "row_bytes": told["loopstream_row_bytes_sum"] / told[ROWS],
         }
 
     def agents(self, count: int, seconds: float) -> None:

@@ -11,8 +11,6 @@ import argparse
 import shutil
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -21,23 +19,23 @@ from benchmarks.kit.process import Child
 from benchmarks.kit.results import say
 from benchmarks.peers.registry import OURS, available, command
 from benchmarks.report import DOCS
+from benchmarks.reporting.flame import flame, stacks, top_lists
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-TOP: Final = 30
+PREFIX: Final = "profile"
 TIMEOUT_S: Final = 600.0
 
 
-def recorded(bootstrap: str, given: argparse.Namespace, form: str, turn: int) -> str:
-    """What py-spy wrote of one catch-up, from the worker's start to its end."""
-    prefix = f"profile-{turn}"
-    topics = kafka.prepare(bootstrap, prefix)
+def recorded(bootstrap: str, given: argparse.Namespace) -> str:
+    """The stacks that py-spy counted of one catch-up, from the worker's start to its end."""
+    topics = kafka.prepare(bootstrap, PREFIX)
     source = feed.records(given.work, given.framing, given.events, given.runs)
     feed.write(bootstrap, topics.events, source)
     (ours,), _ = available([OURS])
-    words = command(ours, bootstrap, prefix, topics.verdicts, given.work, given.events)
+    words = command(ours, bootstrap, PREFIX, topics.verdicts, given.work, given.events)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "profile"
-        spy = [_py_spy(), "record", "--rate", "200", "--format", form, "--output", str(out), "--"]
+        spy = [_py_spy(), "record", "--rate", "200", "--format", "raw", "--output", str(out), "--"]
         with Child([*spy, *words]) as child:
             child.output(TIMEOUT_S)
             if not out.exists():
@@ -53,44 +51,8 @@ def _py_spy() -> str:
     return found
 
 
-def applied(raw: str) -> Iterator[tuple[list[str], int]]:
-    """(frames, samples) of stacks of the event loop at work: without the start and waiting."""
-    for line in raw.splitlines():
-        stack, _, count = line.rpartition(" ")
-        frames = stack.split(";")
-        if any("execute_from_commandline" in frame for frame in frames):
-            yield frames, int(count)
-
-
-def top_list(raw: str) -> Iterator[str]:
-    """The functions with the most samples of their own, and by folder."""
-    own: Counter[str] = Counter()
-    folders: Counter[str] = Counter()
-    for frames, count in applied(raw):
-        own[frames[-1].rpartition(":")[0] + ")"] += count
-        folders[_folder(frames)] += count
-    total = sum(own.values()) or 1
-    yield "| share | where: innermost of ours on the stack, else the library |"
-    yield "|---|---|"
-    for name, count in folders.most_common(TOP // 2):
-        yield f"| {count / total:.1%} | {name} |"
-    yield ""
-    yield "| share | function, by samples of its own |"
-    yield "|---|---|"
-    for name, count in own.most_common(TOP):
-        yield f"| {count / total:.1%} | `{name}` |"
-
-
-def _folder(frames: list[str]) -> str:
-    for frame in reversed(frames):
-        if "(loopstream/" in frame:
-            path = frame.partition("(")[2].rpartition(":")[0]
-            return "/".join(path.split("/")[:2])
-    return frames[-1].partition("(")[2].split("/")[0].rstrip(")")
-
-
 def main() -> None:
-    """Record twice, write twice."""
+    """Record, write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", choices=("streak", "engine"), default="engine")
     parser.add_argument(
@@ -104,8 +66,7 @@ def main() -> None:
     given = parser.parse_args()
     name = f"profile-{given.work}-{given.framing.replace(' ', '-')}"
     with kafka.broker() as bootstrap:
-        raw = recorded(bootstrap, given, "raw", 0)
-        graph = recorded(bootstrap, given, "flamegraph", 1)
+        seen = list(stacks(recorded(bootstrap, given)))
     lines = [
         f"# Profile: {given.work} work, {given.framing}",
         "",
@@ -113,11 +74,11 @@ def main() -> None:
         f"{given.events:,} events of {given.runs:,} runs. [The flame graph]({name}.svg). What it",
         "says is in [README.md](README.md).",
         "",
-        *top_list(raw),
+        *top_lists(seen),
     ]
     given.docs.mkdir(parents=True, exist_ok=True)
     (given.docs / f"{name}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (given.docs / f"{name}.svg").write_text(graph, encoding="utf-8")
+    (given.docs / f"{name}.svg").write_text(flame(seen), encoding="utf-8")
     say(f"written: {given.docs / name}.md and .svg")
 
 
