@@ -131,9 +131,14 @@ class OrderedStep(Step):
     __slots__ = ("order",)
 
     def __init__(
-        self, state: RunState, limits: Limits, control: Control, at: Position, order: Order
+        self,
+        state: RunState,
+        limits: Limits,
+        event: RunEvent | Control,
+        at: Position,
+        order: Order,
     ) -> None:
-        super().__init__(state, limits, control, at)
+        super().__init__(state, limits, event, at)
         self.order = order
 
     @property

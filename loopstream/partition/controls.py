@@ -110,7 +110,7 @@ class Controls:
             raise RefusedEventError(RejectCode.FORGED_CONTROL, "the source says otherwise")
         if control.source == "commands":
             self._marker.commands_offset = control.offset
-            if (order := order_of(control.body, control.offset)) is None:
+            if (order := order_of(control.key, control.body, control.offset)) is None:
                 raise RefusedEventError(RejectCode.INVALID, "command")
             return order
         self._marker.config_offset = control.offset
@@ -127,7 +127,7 @@ class Controls:
                     yield control
 
     def _concerns(self, source: ControlSource, record: SourceRecord) -> bool:
-        if source == "config":
+        if source == "config" or _for_an_agent(record):
             return True
         return partition_of(record.key, self._partitions) == self._marker.partition
 
@@ -142,6 +142,14 @@ class Controls:
 
 
 _SOURCES: Final[tuple[ControlSource, ...]] = ("config", "commands")
+
+
+def _for_an_agent(record: SourceRecord) -> bool:
+    """Whether a command is for all runs of an agent: those may be in any partition."""
+    if b'"agent"' not in (record.value or b""):
+        return False
+    order = order_of(record.key, _text(record.value), record.offset)
+    return order is not None and order.agent is not None
 
 
 def _control(source: ControlSource, record: SourceRecord) -> Control | None:

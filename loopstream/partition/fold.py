@@ -32,10 +32,13 @@ from loopstream.partition.admission import (
 )
 from loopstream.partition.controls import Controls
 from loopstream.partition.marker import Marker, marker_key
+from loopstream.partition.orders import due
+from loopstream.partition.orders import remember as remember_order
 from loopstream.partition.settings import SettingsInForce
 from loopstream.partition.sources import ControlSources
 from loopstream.partition.summaries import Summaries
 from loopstream.policy.deployment import Deployment, Profile
+from loopstream.policy.orders import AgentOrder, Order
 from loopstream.policy.verdicts import Position
 from loopstream.state.pack import pack, peek, unpack
 from loopstream.state.run import NO_OFFSET, RunState
@@ -280,9 +283,12 @@ class Partition:
         if isinstance(event, ToolCall | ToolOutcome):
             event = fingerprinted(self._engine, state, event, self._key)
             bind_key(state, event)
+        known = state.agent is not None
         bind_identity(state, event, signer)
         self._note(state, event)
         at = Position(self.number, record.offset, index, self._appended)
+        if self._marker.orders:
+            self._hear(state, event, at, known=known)
         step = self._engine.step(state, event, self._settings.limits(state.agent), at)
         state.offset, state.appended = record.offset, self._appended
         applied.add(scope)
@@ -337,6 +343,10 @@ class Partition:
         self.counts["control"] += 1
         if order is None:
             return
+        if order.agent is not None:
+            kept = AgentOrder.of(order, self._appended)
+            remember_order(self._marker, self._deployment, order.agent, kept)
+            return
         scope = control.key
         if partition_of(scope, self._partitions) != self.number:
             raise RefusedEventError(RejectCode.MISROUTED, f"not of partition {self.number}")
@@ -344,17 +354,29 @@ class Partition:
         if state.offset >= record.offset and scope not in applied:
             return  # replayed after a crash: the row has it already
         at = Position(self.number, record.offset, index, self._appended)
-        step = OrderedStep(state, self._settings.limits(state.agent), control, at, order)
-        if order.action == "release":
-            self._engine.release(step, order.reason)
-        else:
-            self._engine.abort(step, order.reason)
+        self._hear(state, control, at, known=True)  # one for all its runs came before
+        self._obey(state, control, at, order)
         state.offset = record.offset
         # A command's time is not the run's, but a run of which nothing else is known ends too.
         state.appended = state.appended or self._appended
         applied.add(scope)
         self._touch(scope, state)
-        self._publish(scope, step)
+
+    def _hear(
+        self, state: RunState, event: RunEvent | Control, at: Position, *, known: bool
+    ) -> None:
+        """Carry out what was ordered for all runs of the agent since the run's last event."""
+        order = due(self._marker, state, known=known)
+        if order is not None:
+            self._obey(state, event, at, order)
+
+    def _obey(self, state: RunState, event: RunEvent | Control, at: Position, order: Order) -> None:
+        step = OrderedStep(state, self._settings.limits(state.agent), event, at, order)
+        if order.action == "release":
+            self._engine.release(step, order.reason)
+        else:
+            self._engine.abort(step, order.reason)
+        self._publish(state.scope, step)
 
     def _refuse(self, record: Record, index: int, code: RejectCode, detail: str | None) -> None:
         value = record.value or b""

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import msgpack
 
 from loopstream.errors import CorruptStateError
 from loopstream.events import Pin
 from loopstream.policy.deployment import Deployment
+from loopstream.policy.orders import AgentOrder
 from loopstream.state.pack import ROW_VERSION, peek
 from loopstream.state.run import NO_OFFSET
 
@@ -36,7 +37,7 @@ class Marker:
     """What must survive of a partition beside its rows.
 
     ``rows`` counts the partition's run rows. ``pinned``: the pin has been read back from the
-    partition's log, so replay will find it.
+    partition's log, so replay will find it. ``orders``: for all runs of an agent, by agent.
     """
 
     partition: int
@@ -50,25 +51,25 @@ class Marker:
     pin_settings: dict[str, str] = field(default_factory=dict)
     pinned: bool = False
     settings: dict[str, str] = field(default_factory=dict)
+    orders: dict[str, AgentOrder] = field(default_factory=dict)
 
     def pack(self) -> bytes:
         """The marker as a row; its head is that of every row."""
-        return bytes(
-            msgpack.packb(
-                [
-                    ROW_VERSION,
-                    self.partition,
-                    self.offset,
-                    self.append_time,
-                    None,
-                    self.rows,
-                    [self.config_offset, self.commands_offset],
-                    [self.pin_config_offset, self.pin_commands_offset, self.pin_settings],
-                    self.pinned,
-                    self.settings,
-                ]
-            )
-        )
+        fields: list[Any] = [
+            ROW_VERSION,
+            self.partition,
+            self.offset,
+            self.append_time,
+            None,
+            self.rows,
+            [self.config_offset, self.commands_offset],
+            [self.pin_config_offset, self.pin_commands_offset, self.pin_settings],
+            self.pinned,
+            self.settings,
+        ]
+        if self.orders:
+            fields.append(self.orders)  # rows without any keep their bytes
+        return bytes(msgpack.packb(fields))
 
     @classmethod
     def unpack(cls, row: bytes) -> Marker:
@@ -80,7 +81,7 @@ class Marker:
         head = peek(row)
         try:
             fields = msgpack.unpackb(row, raw=False, strict_map_key=True)
-            rows, (config, commands), pin, pinned, settings = fields[5:]
+            rows, (config, commands), pin, pinned, settings, *orders = fields[5:]
             pin_config, pin_commands, pin_settings = pin
             return cls(
                 head.partition,
@@ -94,6 +95,7 @@ class Marker:
                 pin_settings,
                 pinned,
                 settings,
+                {agent: AgentOrder(*order) for agent, order in (orders or [{}])[0].items()},
             )
         except Exception as error:
             raise CorruptStateError(

@@ -17,7 +17,7 @@ from loopstream.state.guard import Guard
 from loopstream.state.history import History, Settlement
 from loopstream.state.interning import Digests, Names, Texts
 from loopstream.state.record import Record
-from loopstream.state.run import RunState, Said, Standing, Target, Totals
+from loopstream.state.run import NO_ORDER, RunState, Said, Standing, Target, Totals
 
 ROW_VERSION: Final = 1
 _KEY_BYTES: Final = 16
@@ -70,7 +70,7 @@ def pack(state: RunState) -> bytes:
         [state.epoch, state.seq, b"".join(state.recent_ids)],
         state.last_event,
         _pack_guard(state.guard, texts),
-        state.settings,
+        "" if state.ordered == NO_ORDER else state.ordered,
         [b"".join(state.throttle), list(state.throttle.values())],
         [_pack_standing(t, s, texts, names) for t, s in state.standing.items()],
         b"".join(state.mutes),
@@ -114,7 +114,7 @@ def _restore(scope: str, fields: list[Any]) -> RunState:
         (state.epoch, state.seq, recent_ids),
         state.last_event,
         guard,
-        state.settings,
+        ordered,
         (throttle_keys, throttle_buckets),
         standing,
         mutes,
@@ -127,6 +127,7 @@ def _restore(scope: str, fields: list[Any]) -> RunState:
     ) = fields[7:]
     state.run = scope if run is True else run
     state.recent_ids = _cut(recent_ids)
+    state.ordered = NO_ORDER if ordered == "" else ordered
     state.guard = _unpack_guard(guard, texts)
     state.throttle = dict(zip(_cut(throttle_keys), throttle_buckets, strict=True))
     state.standing = dict(_unpack_standing(item, texts, names) for item in standing)

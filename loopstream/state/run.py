@@ -13,6 +13,7 @@ THROTTLE_KEYS: Final = 256
 REMEMBERED_IDS: Final = 64
 # Nothing applied yet.
 NO_OFFSET: Final = -1
+NO_ORDER: Final = -1
 
 
 class Target(NamedTuple):
@@ -81,6 +82,7 @@ class RunState:
         "last_verdict",
         "mutes",
         "offset",
+        "ordered",
         "partition",
         "recent_ids",
         "run",
@@ -88,7 +90,6 @@ class RunState:
         "scope",
         "seq",
         "session",
-        "settings",
         "standing",
         "throttle",
         "totals",
@@ -118,7 +119,8 @@ class RunState:
         # Profile ``extended`` counts in its own book, and leaves the history empty.
         self.extended: Book | None = None
         self.guard = Guard()
-        self.settings = ""
+        # The newest order for all runs of the agent that this run needs not hear of any more.
+        self.ordered = NO_ORDER
         self.throttle: dict[bytes, int] = {}
         self.standing: dict[Target, Standing] = {}
         self.mutes: list[bytes] = []

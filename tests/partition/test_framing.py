@@ -79,7 +79,7 @@ def sessions(draw: st.DrawFn) -> Session:
         for step in stretch:
             event = event_of(step, len(events), latest=latest, disposition=how)
             fields = event.model_dump(exclude_none=True, exclude_defaults=False)
-            events.append(fields | {"session": "s"})
+            events.append(fields | {"session": "s", "agent": "a"})
         events += draw(_between(sources, len(events)))
     if events:
         events += draw(st.lists(st.sampled_from(events[-20:]), max_size=3))
@@ -89,7 +89,7 @@ def sessions(draw: st.DrawFn) -> Session:
 @st.composite
 def _between(draw: st.DrawFn, sources: Sources, number: int) -> list[Fields]:
     """What operators and runners do now and then."""
-    kind = draw(st.integers(0, 5))
+    kind = draw(st.integers(0, 6))
     run = draw(st.sampled_from(("r1", "r2", "r3")))
     if kind == 0:
         sources.push("config", "*", draw(st.sampled_from(BLOCKS)))
@@ -97,6 +97,10 @@ def _between(draw: st.DrawFn, sources: Sources, number: int) -> list[Fields]:
     if kind == 1:
         order = {"action": draw(st.sampled_from(("release", "abort"))), "by": "ann", "reason": "r"}
         sources.push("commands", run, order)
+        return [control_of(sources.topics["commands"][-1], "commands")]
+    if kind == 6:
+        order = {"action": draw(st.sampled_from(("release", "abort", "abort"))), "agent": "a"}
+        sources.push("commands", "a", order)
         return [control_of(sources.topics["commands"][-1], "commands")]
     if kind == 2:
         return [ended(run, id=f"end-{number}", session="s")]

@@ -177,7 +177,7 @@ def rich_row() -> bytes:
     state.run = state.agent = state.session = state.runner = "x"
     state.recent_ids = [bytes([n]) * 16 for n in range(3)]
     state.mutes = [b"m" * 16]
-    state.ended, state.key_id, state.settings = 5, "k", "s"
+    state.ended, state.key_id, state.ordered = 5, "k", 7
     return pack(state)
 
 
@@ -302,7 +302,7 @@ def run_state() -> RunState:
     state.run, state.session = RUN, str(uuid.UUID(int=77))
     state.agent, state.runner = "researcher", "worker-7f9c4-host-12:31337"
     state.epoch, state.seq, state.key_id = 1_700_000_000_000, 412, ""
-    state.settings = "0123456789abcdef"
+    state.ordered = 10**9
     return state
 
 
