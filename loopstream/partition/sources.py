@@ -17,7 +17,7 @@ class SourceRecord(Protocol):
 
     @property
     def key(self) -> str:
-        """Agent id or ``*`` for settings; run id for commands."""
+        """Agent id or ``*`` for settings; run or agent id for commands."""
         ...
 
     @property

@@ -19,7 +19,6 @@ from loopstream.web.render import run_name, shown
 from loopstream.web.site import page, piece, session_of, site_of, user_of
 from loopstream.wire.routing import scope_key
 
-MAX_AT_ONCE: Final = 1_000
 _PAUSE_S: Final = 0.5
 _LOG: Final = logging.getLogger("loopstream.web")
 # One guess at a time, each with a pause: who guesses gains nothing by asking often.
@@ -71,21 +70,21 @@ async def command(request: web.Request) -> web.Response:
     if scope is None or not site.board.knows(scope):
         raise web.HTTPNotFound(text="No worker knows this run.")
     reason, by = _words(request, form)
-    return await _write(request, action, [scope], reason, by, run_name(scope))
+    offset = await site.desk.write(action, scope, reason, by)
+    return _written(request, action, offset, reason, by, run_name(scope))
 
 
 async def abort_agent(request: web.Request) -> web.Response:
-    """Abort all live runs of an agent that are known here: one command each."""
+    """Abort all runs of an agent: one command, which each takes up with its next event."""
     form = await _allowed(request)
     agent = unquote_plus(_text(form, "agent"))
     if form.get("sure") != "yes":
         raise web.HTTPBadRequest(text="Tick the box to confirm.")
-    live = site_of(request).board.roll.live_of(agent, now_ms())[:MAX_AT_ONCE]
-    if not agent or not live:
+    if not agent or not site_of(request).board.roll.live_of(agent, now_ms()):
         raise web.HTTPNotFound(text="No live run of this agent is known.")
     reason, by = _words(request, form)
-    scopes = [run.scope for run in live]
-    return await _write(request, "abort", scopes, reason, by, f"{len(live)} runs of {agent}")
+    offset = await site_of(request).desk.write_to_agent("abort", agent, reason, by)
+    return _written(request, "abort", offset, reason, by, f"all runs of {agent}")
 
 
 def cookie_name(request: web.Request) -> str:
@@ -93,19 +92,13 @@ def cookie_name(request: web.Request) -> str:
     return f"loopstream-{site_of(request).settings.prefix}"
 
 
-async def _write(
-    request: web.Request, action: Action, scopes: list[str], reason: str, by: str, what: str
+def _written(
+    request: web.Request, action: Action, offset: int, reason: str, by: str, what: str
 ) -> web.Response:
-    site = site_of(request)
-    offsets = await site.desk.write(action, scopes, reason, by)
     _LOG.warning("%s of %s by %s: %s", action, shown(what), shown(by), shown(reason))
     if session_of(request) is None:
-        return web.json_response({"action": action, "offsets": list(offsets.values())})
-    values: dict[str, Any] = {
-        "action": action,
-        "what": what,
-        "offsets": sorted(offsets.values()),
-    }
+        return web.json_response({"action": action, "offset": offset})
+    values: dict[str, Any] = {"action": action, "what": what, "offset": offset}
     if "HX-Request" in request.headers:
         return piece("done.html.j2", **values)
     return page(request, "done_page.html.j2", **values)

@@ -50,6 +50,8 @@ class Command:
     action: str
     reason: str
     by: str
+    all_of_agent: bool = False
+    """For all runs of the agent that the key names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from kafka import KafkaProducer
@@ -31,25 +31,29 @@ class Desk:
         self._settings = settings
         self._turn = asyncio.Lock()
 
-    async def write(
-        self, action: Action, scopes: Sequence[str], reason: str, by: str
-    ) -> dict[str, int]:
-        """Write one command for each run.
+    async def write(self, action: Action, scope: str, reason: str, by: str) -> int:
+        """Write a command for one run.
 
         Returns:
-            The offset of each, by scope key.
+            Its offset.
 
         Raises:
-            KafkaUnreachableError: the broker did not confirm all of them. Some may have been
-                written: they can be given again without harm.
+            KafkaUnreachableError: the broker did not confirm it. It may have been written: it can
+                be given again without harm.
         """
-        value = json.dumps(
-            {"action": action, "reason": reason, "by": by}, ensure_ascii=False
-        ).encode("utf-8", "replace")
-        async with self._turn:
-            return await asyncio.to_thread(self._send, scopes, value)
+        return await self._write(scope, {"action": action, "reason": reason, "by": by})
 
-    def _send(self, scopes: Sequence[str], value: bytes) -> dict[str, int]:
+    async def write_to_agent(self, action: Action, agent: str, reason: str, by: str) -> int:
+        """Write a command for all runs of an agent; otherwise as `write`."""
+        command = {"action": action, "agent": agent, "reason": reason, "by": by}
+        return await self._write(agent, command)
+
+    async def _write(self, key: str, command: Mapping[str, str]) -> int:
+        value = json.dumps(command, ensure_ascii=False).encode("utf-8", "replace")
+        async with self._turn:
+            return await asyncio.to_thread(self._send, key, value)
+
+    def _send(self, key: str, value: bytes) -> int:
         settings, millis = self._settings, int(self._settings.timeout_s * 1000)
         topic = Topics(settings.prefix).commands
         try:
@@ -63,13 +67,8 @@ class Desk:
                 delivery_timeout_ms=2 * millis,
             )
             try:
-                futures = {
-                    scope: client.send(topic, key=scope.encode(), value=value) for scope in scopes
-                }
-                return {
-                    scope: int(future.get(timeout=2 * settings.timeout_s).offset)
-                    for scope, future in futures.items()
-                }
+                future = client.send(topic, key=key.encode(), value=value)
+                return int(future.get(timeout=2 * settings.timeout_s).offset)
             finally:
                 client.close(timeout=settings.timeout_s)
         except (KafkaError, OSError) as error:

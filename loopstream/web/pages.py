@@ -15,7 +15,7 @@ from loopstream.events.summary import RunSummary
 from loopstream.partition.settings import EVERYONE, SettingsInForce
 from loopstream.policy.in_force import Blocks, modes
 from loopstream.policy.settings import refuse, resolved_view
-from loopstream.web.board import Block, now_ms
+from loopstream.web.board import Block, Command, now_ms
 from loopstream.web.choice import FIELDS, Choice
 from loopstream.web.render import cleaned, run_query
 from loopstream.web.site import page, piece, scope_of, site_of
@@ -103,17 +103,22 @@ async def run(request: web.Request) -> web.Response:
     site, scope = site_of(request), scope_of(request)
     board = site.board
     summary, said = board.roll.get(scope), board.said_of(scope)
+    agent = summary.agent if summary else said[0].verdict.agent if said else None
     return page(
         request,
         "run.html.j2",
         scope=scope,
         summary=summary,
         said=said[:MAX_ROWS],
-        agent=summary.agent if summary else said[0].verdict.agent if said else None,
-        commands=[command for command in board.commands if command.key == scope][:50],
+        agent=agent,
+        commands=[each for each in board.commands if _is_for(each, scope, agent)][:50],
         events=f"/events?{run_query(scope)}&{urlencode({'after': board.ring.cursor})}",
         code=200 if summary or said else 404,
     )
+
+
+def _is_for(command: Command, scope: str, agent: str | None) -> bool:
+    return command.key == (agent if command.all_of_agent else scope)
 
 
 async def story(request: web.Request) -> web.Response:

@@ -89,7 +89,9 @@ def _command(record: Any) -> Command | None:
     action, reason, by = (
         str(fields.get(name) or "")[:_MAX_TEXT] for name in ("action", "reason", "by")
     )
-    return Command(_key(record), record.offset, record.timestamp, action, reason, by)
+    key = _key(record)
+    place = (record.offset, record.timestamp)
+    return Command(key, *place, action, reason, by, all_of_agent=fields.get("agent") == key)
 
 
 def _key(record: Any) -> str:

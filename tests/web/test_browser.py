@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 import time
+import uuid
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -242,17 +244,26 @@ def test_an_operator_aborts_all_runs_of_an_agent(house: House, tab: Tab) -> None
     wait_for("all are written down", lambda: {*runs, bystander} <= house.summaries().keys())
     tab.sign_in()
     page = tab.goto("/runs?agent=rogue")
-    page.get_by_text("Abort all 5 live runs of rogue").click()
+    page.get_by_text("Abort all runs of rogue (5 live ones are known)").click()
     page.get_by_label("Reason").fill("gone mad")
     page.get_by_label("Your name").fill("Ada")
     page.get_by_label("Yes, abort all of them").check()
-    page.get_by_role("button", name="Abort 5 runs").click()
-    expect(page.locator("#done-agent")).to_contain_text("Abort of 5 runs of rogue")
+    page.get_by_role("button", name="Abort all runs").click()
+    expect(page.locator("#done-agent")).to_contain_text("Abort of all runs of rogue")
     for run in runs:
-        assert [v.action.value for v in house.hear(run, 1)] == ["abort"]
+        wait_for("it ends with its next event", partial(ends, house, run))
+        assert [v.action.value for v in house.verdicts(run)] == ["abort"]
+    turns(house, bystander, 1, agent="rogue-cousin")
     expect(page.locator("#list .tag.aborted")).to_have_count(5)
     assert house.verdicts(bystander) == []
+    page = tab.goto(f"/run?{urlencode({'id': runs[0]})}")
+    expect(page.locator("[aria-labelledby=h-commands]")).to_contain_text("all of rogue")
     tab.clean()
+
+
+def ends(house: House, run: str) -> bool:
+    turns(house, run, 1, agent="rogue", command=uuid.uuid4().hex)
+    return any(verdict.action == "abort" for verdict in house.verdicts(run))
 
 
 def test_what_strangers_wrote_stays_text(house: House, tab: Tab) -> None:
