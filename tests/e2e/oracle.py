@@ -14,7 +14,7 @@ from tests.e2e.house import PARTITIONS, Ear, House
 
 @dataclass(frozen=True)
 class Source:
-    """A record of the config topic."""
+    """A record of the config or the command topic."""
 
     offset: int
     key: str
@@ -22,29 +22,35 @@ class Source:
 
 
 class Sources:
-    """The config topic; up to the pin at first, then all of it. There were no commands."""
+    """The operators' topics; up to the pin at first, then all of them."""
 
-    def __init__(self, records: list[Source], pinned: int) -> None:
-        self._records = {record.offset: record for record in records}
-        self.end = pinned + 1
+    def __init__(self, records: dict[ControlSource, list[Source]], pin: Pin) -> None:
+        self._records = {
+            (source, record.offset): record for source, held in records.items() for record in held
+        }
+        self.ends = {"config": pin.config_offset + 1, "commands": pin.commands_offset + 1}
 
     def lookup(self, source: ControlSource, offset: int) -> Source | None:
-        return self._records.get(offset) if source == "config" else None
+        return self._records.get((source, offset))
 
     def next_offset(self, source: ControlSource) -> int:
-        return self.end if source == "config" else 0
+        return self.ends[source]
 
 
 def wanted(house: House) -> tuple[dict[str, Verdict], list[DeadLetter]]:
     """Verdicts by id, and dead letters, that follow from the events as they stand."""
-    config = _config(house)
+    topics = house.topics
+    held: dict[ControlSource, list[Source]] = {
+        "config": _read(house, topics.config),
+        "commands": _read(house, topics.commands),
+    }
     verdicts: dict[str, Verdict] = {}
     letters: list[DeadLetter] = []
     for number in range(PARTITIONS):
         records = [record for record in house.events() if record.partition == number]
-        sources = Sources(config, _pinned(records))
+        sources = Sources(held, _pin(records))
         fold = Partition(Deployment(prefix=house.prefix), number, PARTITIONS, {}, sources)
-        sources.end = 2**63
+        sources.ends = {"config": 2**63, "commands": 2**63}
         for record in records:
             assert fold.apply(record)
         said = [verdict for _, verdict in fold.verdicts]
@@ -71,8 +77,8 @@ def assert_exact(house: House) -> None:
     } == positions
 
 
-def _config(house: House) -> list[Source]:
-    ear = Ear(house.bootstrap, house.topics.config, 1)
+def _read(house: House, topic: str) -> list[Source]:
+    ear = Ear(house.bootstrap, topic, 1)
     try:
         ear.catch_up()
         return [Source(r.offset, r.key.decode(), r.value) for r in ear.records]
@@ -80,10 +86,10 @@ def _config(house: House) -> list[Source]:
         ear.close()
 
 
-def _pinned(records: list[Any]) -> int:
-    """Last config offset that was in force before the partition's first event."""
+def _pin(records: list[Any]) -> Pin:
+    """What was in force before the partition's first event."""
     for record in records:
         for event in decode_record(record.value).events:
             if isinstance(event, Pin):
-                return event.config_offset
+                return event
     raise AssertionError("no pin in the events")
