@@ -160,7 +160,7 @@ TABLES: Final = (
         "overload",
         "Overload",
         "Producers faster than the worker. RSS and lag are read each second; the catch-up starts "
-        "when the producers stop.",
+        "when the producers stop, and ends when less than 100 records wait.",
         (
             Figure("rate", "events/s"),
             Figure("offered", "offered/s"),
