@@ -31,6 +31,9 @@ Millis = Annotated[int, Field(ge=0, le=2**53 - 1)]
 Counter = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
+_set: Final = object.__setattr__
+
+
 class Model(BaseModel):
     """Base of everything on the wire: values, strictly typed; unknown fields are ignored."""
 
@@ -53,12 +56,20 @@ class Model(BaseModel):
         Args:
             fields: every field of the model by name, each of its declared type.
         """
+        return cls._made(fields, set(fields))
+
+    def altered(self, **fields: Any) -> Self:
+        """A copy with some fields of our own making; as `trusted`."""
+        return self._made({**self.__dict__, **fields}, self.model_fields_set | fields.keys())
+
+    @classmethod
+    def _made(cls, fields: dict[str, Any], given: set[str]) -> Self:
         made = cls.__new__(cls)
         # What pydantic's own model_construct does, less its search for defaults and aliases.
-        object.__setattr__(made, "__dict__", fields)
-        object.__setattr__(made, "__pydantic_fields_set__", set(fields))
-        object.__setattr__(made, "__pydantic_extra__", None)
-        object.__setattr__(made, "__pydantic_private__", None)
+        _set(made, "__dict__", fields)
+        _set(made, "__pydantic_fields_set__", given)
+        _set(made, "__pydantic_extra__", None)
+        _set(made, "__pydantic_private__", None)
         return made
 
 

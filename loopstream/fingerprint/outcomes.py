@@ -62,6 +62,7 @@ def fingerprint_outcome(
     error: object = MISSING,
     profile: str = DOCUMENTED,
     key: bytes | None = None,
+    call: CallPrint | None = None,
 ) -> OutcomePrint:
     """Fingerprint an outcome: an error if there is one (even null), else the result.
 
@@ -72,13 +73,15 @@ def fingerprint_outcome(
         error: what went wrong; it wins over a result given with it.
         profile: ``documented`` or ``reference-2026-9``.
         key: the tenant's key, for HMAC digests.
+        call: the call's fingerprint, where it is known already.
 
     Raises:
         SettingsError: no profile has this name.
         TypeError: a value has no JSON form.
     """
     rules = rules_of(profile)
-    call = fingerprint_call(tool, args, key)
+    if call is None:
+        call = fingerprint_call(tool, args, key)
     if error is not MISSING:
         return _of_error(call, error, rules, key)
     if result is MISSING:

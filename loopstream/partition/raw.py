@@ -6,20 +6,28 @@ import hashlib
 import hmac
 import json
 import re
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, TypeVar
+
+import orjson
 
 from loopstream.events import CallFingerprint, OutcomeFingerprint, ToolCall, ToolOutcome
 from loopstream.events.text import short_name
-from loopstream.events.tool import ExtendedCall, ExtendedOutcome
-from loopstream.fingerprint.calls import CallPrint, fingerprint_call, is_poll
-from loopstream.fingerprint.canonical import MISSING
+from loopstream.events.tool import CallDigests, ExtendedCall, ExtendedOutcome, OutcomeDigests
+from loopstream.fingerprint.calls import CallPrint, is_poll
+from loopstream.fingerprint.canonical import MISSING, canonical_bytes, digest
 from loopstream.fingerprint.digests import call_digests, outcome_digests
 from loopstream.fingerprint.extended.calls import Mark, extended_call, mark_of, oversize_call
 from loopstream.fingerprint.extended.outcomes import outcome_of, oversize_outcome
-from loopstream.fingerprint.outcomes import fingerprint_outcome, result_text
-from loopstream.fingerprint.profiles import DOCUMENTED, EXTENDED
+from loopstream.fingerprint.outcomes import OutcomePrint, fingerprint_outcome, result_text
+from loopstream.fingerprint.profiles import DOCUMENTED, EXTENDED, REFERENCE
 from loopstream.wire.limits import MAX_RAW_BYTES, MAX_RAW_DEPTH
 
+E = TypeVar("E", ToolCall, ToolOutcome)
+
+_FIELDS: Final = {DOCUMENTED: "documented", REFERENCE: "reference", EXTENDED: "extended"}
+# Texts so short are remembered for the outcome that follows, and for the next lap of a loop.
+_REMEMBERED_CHARACTERS: Final = 2048
 # Longer integers overflow a double anyway, and Python refuses to read them in base ten.
 _MAX_INTEGER_DIGITS: Final = 400
 # Possessive, and a string may stay open: a text without end is read once, not once per quote.
@@ -48,18 +56,14 @@ def fingerprint_raw_call(
     Raises:
         RawValueError: the arguments are not JSON.
     """
-    args = parse_raw("args", event.args, key)
+    args, exact = _read_args(event.args, key)
+    digests: CallDigests | ExtendedCall
     if profile == EXTENDED:
-        fp = CallFingerprint(key_id=key_id, extended=_extended_call(event.tool, args, key))
+        digests = _extended_call(event.tool, args, key)
     else:
-        digests = call_digests(_call_print(event.tool, args, key))
-        fp = (
-            CallFingerprint(key_id=key_id, documented=digests)
-            if profile == DOCUMENTED
-            else CallFingerprint(key_id=key_id, reference=digests)
-        )
-    oversize = event.oversize or isinstance(args, Oversize)
-    return event.model_copy(update={"fp": fp, "oversize": oversize})
+        digests = call_digests(CallPrint(exact, is_poll(event.tool, args)))
+    fp = CallFingerprint.trusted(**_blocks(profile, key_id, digests))
+    return _printed(event, fp, oversize=isinstance(args, Oversize))
 
 
 def fingerprint_raw_outcome(
@@ -70,30 +74,31 @@ def fingerprint_raw_outcome(
     Raises:
         RawValueError: a value is not JSON.
     """
-    args = parse_raw("args", event.args, key)
+    args, exact = _read_args(event.args, key)
     result = parse_raw("result", event.result, key)
     error = parse_raw("error", event.error, key)
-    oversize = event.oversize or any(isinstance(raw, Oversize) for raw in (args, result, error))
+    digests: OutcomeDigests | ExtendedOutcome
     if profile == EXTENDED:
-        extended = _extended_outcome(event.tool, args, result, error, key)
-        fp = OutcomeFingerprint(key_id=key_id, extended=extended)
-        return event.model_copy(update={"fp": fp, "oversize": oversize})
-    huge = error if isinstance(error, Oversize) else result
-    if isinstance(huge, Oversize) and (error is MISSING or huge is error):
-        seen = fingerprint_outcome(event.tool, MISSING, result=None, profile=profile, key=key)
-        seen = seen._replace(result=result_text(huge.digest, is_error=huge is error))
+        digests = _extended_outcome(event.tool, args, result, error, key)
     else:
-        seen = fingerprint_outcome(
-            event.tool, _known(args), result=result, error=error, profile=profile, key=key
-        )
-    call = _call_print(event.tool, args, key)
-    digests = outcome_digests(seen._replace(args=call.args, poll=call.poll))
-    fp = (
-        OutcomeFingerprint(key_id=key_id, documented=digests)
-        if profile == DOCUMENTED
-        else OutcomeFingerprint(key_id=key_id, reference=digests)
-    )
-    return event.model_copy(update={"fp": fp, "oversize": oversize})
+        call = CallPrint(exact, is_poll(event.tool, args))
+        seen = _outcome_print(event.tool, profile, call, args, result, error, key)
+        digests = outcome_digests(seen)
+    fp = OutcomeFingerprint.trusted(**_blocks(profile, key_id, digests))
+    oversize = any(isinstance(raw, Oversize) for raw in (args, result, error))
+    return _printed(event, fp, oversize=oversize)
+
+
+def _blocks(profile: str, key_id: str | None, digests: object) -> dict[str, Any]:
+    """The fields of a fingerprint that has one profile's digests."""
+    fields: dict[str, Any] = dict.fromkeys(_FIELDS.values())
+    fields |= {"v": 1, "key_id": key_id}
+    fields[_FIELDS[profile]] = digests
+    return fields
+
+
+def _printed(event: E, fp: CallFingerprint | OutcomeFingerprint, *, oversize: bool) -> E:
+    return event.altered(fp=fp, oversize=event.oversize or oversize)
 
 
 def parse_raw(name: str, text: str | None, key: bytes | None = None) -> Any:
@@ -110,15 +115,56 @@ def parse_raw(name: str, text: str | None, key: bytes | None = None) -> Any:
     if text.count("[") + text.count("{") > MAX_RAW_DEPTH and _depth(text) > MAX_RAW_DEPTH:
         return Oversize(text, key)
     try:
-        return json.loads(text, parse_int=_integer, parse_constant=_refuse_constant)
+        # Integers beyond 64 bits come as doubles: so does everything, in the canonical text.
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        # Unpaired surrogates, and numbers beyond the range of a double.
+        return _LENIENT.decode(text)
     except ValueError:
         raise RawValueError(name) from None
 
 
-def _call_print(tool: str, args: object, key: bytes | None) -> CallPrint:
+def _read_args(text: str | None, key: bytes | None) -> tuple[Any, bytes]:
+    """Arguments and their digest, which an outcome shares with its call.
+
+    Raises:
+        RawValueError: the text is not JSON.
+    """
+    if text is None or len(text) <= _REMEMBERED_CHARACTERS:
+        return _remembered_args(text, key)
+    return _args(text, key)
+
+
+def _args(text: str | None, key: bytes | None) -> tuple[Any, bytes]:
+    args = parse_raw("args", text, key)
     if isinstance(args, Oversize):
-        return CallPrint(args.digest, is_poll(tool, None))
-    return fingerprint_call(tool, args, key)
+        return args, args.digest
+    return args, digest(canonical_bytes(args), key)
+
+
+_remembered_args: Final = lru_cache(maxsize=1024)(_args)
+
+
+def _outcome_print(
+    tool: str,
+    profile: str,
+    call: CallPrint,
+    args: object,
+    result: object,
+    error: object,
+    key: bytes | None,
+) -> OutcomePrint:
+    counted = result if error is MISSING else error
+    if isinstance(counted, Oversize):
+        return fingerprint_outcome(
+            tool, MISSING, result=None, profile=profile, key=key, call=call
+        )._replace(result=result_text(counted.digest, is_error=counted is error))
+    # Where the error counts, the result is not looked at.
+    return fingerprint_outcome(
+        tool, _known(args), result=result, error=error, profile=profile, key=key, call=call
+    )
 
 
 def _extended_call(tool: str, args: object, key: bytes | None) -> ExtendedCall:
@@ -164,3 +210,6 @@ def _integer(digits: str) -> int | float:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(name)
+
+
+_LENIENT: Final = json.JSONDecoder(parse_int=_integer, parse_constant=_refuse_constant)
