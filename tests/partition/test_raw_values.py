@@ -16,8 +16,6 @@ from tests.partition.driver import raw_call
 NUMBERS = st.from_regex(
     r"-?(0|[1-9][0-9]{0,25})(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?", fullmatch=True
 )
-    r"-?(0|[1-9][0-9]{0,25})(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?", fullmatch=True
-)
 STRINGS = st.text(max_size=8).map(json.dumps) | st.sampled_from(
     ('"\\ud800"', '"\\ud83d\\ude00"', '"\\u0000"', '"\\/"', '"\\udc00\\ud800"')
 )
