@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from loopstream.errors import CorruptStateError
@@ -18,11 +20,18 @@ from loopstream.runtime.stats import Stats
 SLICE_RECORDS: Final = 500
 SLICE_S: Final = 0.02
 Collect = Callable[[Lane], None]
-Kick = Callable[[], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Rest:
+    """A batch, and how many of its records are applied."""
+
+    batch: Batch
+    at: int = 0
 
 
 class Applier:
-    """Feeds one batch after the other to the folds.
+    """Feeds batches to the folds.
 
     Between two slices timers, commits and rebalance callbacks get their turn; within a slice
     nothing is awaited, so a checkpoint's snapshot always lies between two records.
@@ -47,29 +56,46 @@ class Applier:
         self._collect = collect
         self._first_at_or_after = first_at_or_after
         self.closing = False
+        self._waiting: dict[int, deque[Rest]] = {}
 
     async def consume(self, batch: Batch) -> None:
-        """Apply a batch, or what is left of it when the assignment goes.
+        """Apply what waits, until that is done or another batch has come; at least one slice.
+
+        Partitions take turns, so that a long batch of one holds up no other.
 
         Raises:
             ContinuityError: records are missing.
             StalledError: the worker slept.
         """
-        records = batch.records
-        at = 0
-        while at < len(records):
-            lane = self._lanes.get(batch.partition)
-            if lane is None or batch.epoch != self._inlet.epoch or self.closing:
-                self._stats.stale_batches += 1
+        self._inlet.waiting -= 1
+        self._waiting.setdefault(batch.partition, deque()).append(Rest(batch))
+        while self._waiting:
+            partition = next(iter(self._waiting))
+            rests = self._waiting.pop(partition)
+            await self._go_on(rests)
+            if rests:
+                self._waiting[partition] = rests  # behind the others
+            if self._inlet.waiting > 0:
                 return
-            self._guard.check()
-            before = at
-            at = self._apply_slice(lane, records, at)
-            if at == before:
-                at += await self._overcome(lane, records[at], batch)
-            else:
-                await asyncio.sleep(0)
-            self._inlet.applied(batch, at - before)
+
+    async def _go_on(self, rests: deque[Rest]) -> None:
+        """Apply a slice of a partition's oldest batch, or drop it once its assignment is gone."""
+        rest = rests[0]
+        batch, records, at = rest.batch, rest.batch.records, rest.at
+        lane = self._lanes.get(batch.partition)
+        if lane is None or batch.epoch != self._inlet.epoch or self.closing:
+            self._stats.stale_batches += 1
+            rests.popleft()
+            return
+        self._guard.check()
+        rest.at = self._apply_slice(lane, records, at)
+        if rest.at == at:
+            rest.at += await self._overcome(lane, records[at], batch)
+        else:
+            await asyncio.sleep(0)
+        self._inlet.applied(batch, records[at : rest.at])
+        if rest.at == len(records):
+            rests.popleft()
 
     def _apply_slice(self, lane: Lane, records: list[Any], start: int) -> int:
         """Apply from ``start`` on; the index of the first record that was not applied."""

@@ -76,7 +76,7 @@ class Core:
         self.inlet = ChannelInlet(
             topics.events,
             channel,
-            max_buffered=settings.max_buffered_records,
+            max_buffered_bytes=settings.max_buffered_bytes,
             full=self.full,
             fail=fail,
             stats=stats,

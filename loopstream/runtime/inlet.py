@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from faust.types import ChannelT
 
 from loopstream.runtime.stats import Stats
 
 Full = Callable[[], bool]
+# A consumed record beside its value.
+_RECORD_BYTES: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +33,9 @@ class Batch:
 class ChannelInlet:
     """Puts batches on the agent's channel, and says when no more can be taken.
 
-    Room is counted in records, so that a fetch of any size is taken whole: the bound is exceeded
-    by one fetch at most (1 MiB a partition).
+    Each open partition has an equal share of the room, so that one with a long lag leaves the
+    others theirs. Room is counted in bytes as they were fetched; a fetch is taken whole, so the
+    bound is exceeded by one fetch a partition at most (1 MiB).
     """
 
     def __init__(
@@ -39,22 +43,30 @@ class ChannelInlet:
         topic: str,
         channel: ChannelT[Any],
         *,
-        max_buffered: int,
+        max_buffered_bytes: int,
         full: Full,
         fail: Callable[[BaseException], None],
         stats: Stats,
     ) -> None:
         self.topic = topic
         self.epoch = 0
-        self.buffered = 0
+        self.waiting = 0
+        """Batches on the channel that the agent has not taken yet."""
         self._channel = channel
-        self._max_buffered = max_buffered
+        self._max_buffered_bytes = max_buffered_bytes
         self._full = full
         self._fail = fail
         self._stats = stats
         self._open: frozenset[int] = frozenset()
+        self._records: Counter[int] = Counter()
+        self._bytes: Counter[int] = Counter()
         self._room = asyncio.Event()
         self._on_revoke: list[Callable[[], None]] = []
+
+    @property
+    def buffered(self) -> int:
+        """Records that were taken and are not applied yet."""
+        return self._records.total()
 
     def on_revoke(self, callback: Callable[[], None]) -> None:
         """Have ``callback`` called, synchronously, when the partitions are taken away."""
@@ -69,7 +81,8 @@ class ChannelInlet:
         """Whether records of a partition can be taken now."""
         if partition not in self._open:
             return False
-        if self.buffered < self._max_buffered and not self._full():
+        share = self._max_buffered_bytes // len(self._open)
+        if self._bytes[partition] < share and not self._full():
             return True
         self._room.clear()
         self._stats.blocked += 1
@@ -87,19 +100,23 @@ class ChannelInlet:
 
     async def deliver(self, partition: int, records: list[Any], generation: int) -> None:
         """Put a batch on the channel."""
-        self.buffered += len(records)
+        self._records[partition] += len(records)
+        self._bytes[partition] += bytes_of(records)
+        self.waiting += 1
         await self._channel.put(Batch(partition, records, generation, self.epoch))  # type: ignore[arg-type]
 
-    def applied(self, batch: Batch, count: int) -> None:
-        """The agent is done with so many records of a batch."""
+    def applied(self, batch: Batch, records: list[Any]) -> None:
+        """The agent is done with some records of a batch."""
         if batch.epoch == self.epoch:
-            self.buffered -= count
+            self._records[batch.partition] -= len(records)
+            self._bytes[batch.partition] -= bytes_of(records)
             self.make_room()
 
     def revoke(self) -> None:
         """Forget all partitions; batches on their way become stale."""
         self.epoch += 1
-        self.buffered = 0
+        self._records.clear()
+        self._bytes.clear()
         self._open = frozenset()
         self._stats.rebalances += 1
         for callback in self._on_revoke:
@@ -108,3 +125,8 @@ class ChannelInlet:
     def fail(self, reason: BaseException) -> None:
         """Give up."""
         self._fail(reason)
+
+
+def bytes_of(records: list[Any]) -> int:
+    """About what records take in memory: their values, and what is around each."""
+    return sum(len(record.value or b"") for record in records) + _RECORD_BYTES * len(records)

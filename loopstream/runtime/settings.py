@@ -35,8 +35,8 @@ class WorkerSettings:
     """Changed rows at which a checkpoint starts early, and fetching pauses until it took them."""
     max_pending_verdicts: int = 10_000
     """Verdicts not yet confirmed by the broker at which fetching pauses."""
-    max_buffered_records: int = 20_000
-    """Records fetched but not yet applied at which fetching pauses."""
+    max_buffered_bytes: int = 16 * 1024 * 1024
+    """Records fetched but not yet applied at which fetching pauses; partitions share it."""
     max_live_runs: int = 100_000
     """Unpacked run states kept in memory per partition; the others stay packed rows."""
 

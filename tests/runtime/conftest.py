@@ -126,7 +126,7 @@ async def bench() -> Bench:
             deployment=Deployment(prefix="p"),
             max_dirty_rows=100,
             max_pending_verdicts=50,
-            max_buffered_records=1000,
+            max_buffered_bytes=300_000,
         ),
         1,
         ChainFold,

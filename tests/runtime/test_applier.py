@@ -99,3 +99,47 @@ async def test_fetching_pauses_for_want_of_room(bench: Bench) -> None:
         await bench.feed(*[[["one", number]]] * 10)
     assert bench.core.outbox.pending >= 50
     assert not bench.core.inlet.accepts(0), "too many verdicts on their way"
+
+
+async def test_a_long_batch_of_one_partition_holds_up_no_other(bench: Bench) -> None:
+    hot, cold = bench.lane(0), bench.lane(1)
+    await bench.core.inlet.deliver(0, [FakeRecord(n, b"\x90") for n in range(5_000)], 1)
+    await bench.core.inlet.deliver(1, [FakeRecord(n, b"\x90") for n in range(10)], 1)
+    await bench.core.applier.consume(bench.channel.batches[0])
+    assert 0 < hot.next_offset < 5_000, "the other batch was not taken"
+    consuming = asyncio.create_task(bench.core.applier.consume(bench.channel.batches[1]))
+    while cold.next_offset < 10:
+        await asyncio.sleep(0)
+    assert hot.next_offset < 5_000
+    await consuming
+    assert hot.next_offset == 5_000
+    assert bench.core.inlet.buffered == 0
+
+
+async def test_batches_of_a_partition_stay_in_order_between_those_of_others(bench: Bench) -> None:
+    lanes = [bench.lane(number) for number in range(3)]
+    for start in (0, 700, 1_400):
+        for number in range(3):
+            records = [FakeRecord(start + n, b"\x90") for n in range(700)]
+            await bench.core.inlet.deliver(number, records, 1)
+    for batch in bench.channel.batches:
+        await bench.core.applier.consume(batch)
+    assert [lane.next_offset for lane in lanes] == [2_100] * 3
+    assert bench.core.stats.jumps == 0
+
+
+async def test_a_partition_with_a_long_lag_leaves_the_others_their_room(bench: Bench) -> None:
+    bench.lane(0)
+    bench.lane(1)
+    await bench.core.inlet.deliver(0, [FakeRecord(n, b"x" * 1_000) for n in range(500)], 1)
+    assert not bench.core.inlet.accepts(0)
+    assert bench.core.inlet.accepts(1)
+
+
+async def test_room_is_counted_in_bytes(bench: Bench) -> None:
+    bench.lane(0)
+    await bench.core.inlet.deliver(0, [FakeRecord(0, b"x" * 1_000_000)], 1)
+    assert not bench.core.inlet.accepts(0)
+    bench.core.inlet.revoke()
+    bench.lane(0)
+    assert bench.core.inlet.accepts(0)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from loopstream.runtime.hardening.recovery import BatchRecovery
 
 RecordMap = Mapping[TP, list[Any]]
-_IDLE_S = 0.1
+_IDLE_S = 0.02
 
 
 class Inlet(Protocol):
@@ -107,7 +107,9 @@ class BatchConsumer(Consumer):
         wanted = frozenset(tp for tp in active if self._wants(tp))
         rest: dict[TP, list[Any]] = {}
         if wanted:
-            records = await self._fetch(wanted, timeout)
+            # Those that are held back have soon been worked off: no long wait for the others.
+            patience = timeout if len(wanted) == len(active) else min(timeout, _IDLE_S)
+            records = await self._fetch(wanted, patience)
             if self.flow_active and not self.should_stop:
                 rest = await self._hand_out(records, generation)
         else:
