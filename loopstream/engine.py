@@ -145,7 +145,8 @@ class OrderedStep(Step):
     def trigger(self) -> Trigger:
         """The order as the cause of verdicts: they carry its name and reason."""
         if self._trigger is None:
-            self._trigger = Trigger.of(self._event, self._at, self.order)
+            last_event = self.state.last_event
+            self._trigger = Trigger.of(self._event, self._at, self.order, last_event)
         return self._trigger
 
 
@@ -394,7 +395,9 @@ class Engine:
         for target, standing in state.standing.items():
             self._say(step, _still(Action.BLOCK, standing, target))
         if state.aborted is not None:
-            self._say(step, _still(Action.ABORT, state.aborted, None))
+            told = state.last_verdict
+            why = None if told is None or told.action != Action.ABORT else told.order
+            self._say(step, _still(Action.ABORT, state.aborted, None, why))
 
     def _update_standing(self, step: Step, released: str = _RELEASED) -> None:
         """Publish which calls have just become critical, and which no longer are.
@@ -488,8 +491,11 @@ def _refused_by(state: RunState, finding: Finding, *, enters: bool) -> Target:
     return target
 
 
-def _still(action: Action, standing: Standing, target: Target | None) -> Decision:
-    reason = f"Still in force after the run was taken up again: {standing.detector}."
+def _still(
+    action: Action, standing: Standing, target: Target | None, order: str | None = None
+) -> Decision:
+    why = f"{standing.detector}." if order is None else order
+    reason = f"Still in force after the run was taken up again: {why}"
     return Decision(action, Level.CRITICAL, standing, reason, target)
 
 

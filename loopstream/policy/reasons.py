@@ -75,7 +75,9 @@ def reason_of(finding: Finding) -> str:
 
 
 def text_of(said: Said) -> str:
-    """The reason of a run's newest verdict, made anew: rows don't carry texts."""
+    """The reason of a run's newest verdict, made anew: rows carry operators' words alone."""
+    if said.order is not None:
+        return said.order
     if (said.detector, said.level) not in _TEXTS:
         return _extended(said) or f"{said.action} by {said.detector}"
     return _text(said.detector, said.level, said.tool or "", said.paired_tool, said.times)

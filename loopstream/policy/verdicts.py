@@ -45,13 +45,25 @@ class Trigger:
 
     @classmethod
     def of(
-        cls, event: RunEvent | Control, position: Position, order: Order | None = None
+        cls,
+        event: RunEvent | Control,
+        position: Position,
+        order: Order | None = None,
+        last_event: int = 0,
     ) -> Trigger:
-        """An event without an id is named by its place, so replay names it alike."""
+        """An event without an id is named by its place, so replay names it alike.
+
+        Args:
+            last_event: time of the run's last event. A command has no time of its own on the
+                runner's clock: its verdicts are of this time, or of its append time.
+        """
         name = event.id or f"{position.partition}-{position.offset}-{position.place}"
         call_id = event.call_id if isinstance(event, ToolCall) else None
         traceparent = None if isinstance(event, Control) else event.traceparent
-        return cls(name, event.time, position, call_id, traceparent, order)
+        time = event.time
+        if isinstance(event, Control):
+            time = last_event or position.append_time
+        return cls(name, time, position, call_id, traceparent, order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +148,12 @@ def publish(
     standing, position = decision.standing, trigger.position
     # A detector in shadow has no say in what is told of the run.
     aside = decision.mode == "shadow" and deployment.mode != "shadow"
-    if decision.level is not Level.NONE and not aside:
+    order = trigger.order if decision.action in _ORDERED else None
+    # Nor has what comes after an abort while that stands: the abort is why the run ends.
+    told = state.last_verdict
+    ended = state.aborted is not None and told is not None and told.action == Action.ABORT
+    aside = aside or (ended and order is None)
+    if (decision.level is not Level.NONE or order is not None) and not aside:
         state.last_verdict = Said(
             decision.action.value,
             decision.level.value,
@@ -145,10 +162,10 @@ def publish(
             standing.tool,
             standing.paired_tool,
             trigger.time,
+            None if order is None else decision.reason,
         )
     target = decision.target
     targets = decision.targets or (() if target is None else (target,))
-    order = trigger.order if decision.action in _ORDERED else None
     return Verdict.trusted(
         v=1,
         type="verdict",

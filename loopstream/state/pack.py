@@ -77,7 +77,7 @@ def pack(state: RunState) -> bytes:
         None if state.aborted is None else _pack_standing(None, state.aborted, texts, names),
         state.verdict_seq,
         [getattr(state.totals, name) for name in Totals.__slots__],
-        None if state.last_verdict is None else list(state.last_verdict),
+        _pack_said(state.last_verdict),
         _pack_history(state.history, digests, names),
     ]
     head = [ROW_VERSION, state.partition, state.offset, state.appended, state.ended]
@@ -140,6 +140,13 @@ def _restore(scope: str, fields: list[Any]) -> RunState:
     if extended:
         state.extended = unpack_book(extended[0], digests, names)
     return state
+
+
+def _pack_said(said: Said | None) -> list[Any] | None:
+    """An operator's words only where there are any: other rows keep their bytes."""
+    if said is None:
+        return None
+    return list(said if said.order is not None else said[:-1])
 
 
 def _cut(blob: bytes) -> list[bytes]:

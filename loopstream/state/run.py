@@ -43,7 +43,10 @@ class Standing:
 
 
 class Said(NamedTuple):
-    """The newest verdict of a run, for people; ``time`` is the event's, in milliseconds."""
+    """The newest verdict of a run, for people; ``time`` is the event's, in milliseconds.
+
+    ``order`` is what an operator said, where the verdict carries an order out.
+    """
 
     action: str
     level: str
@@ -52,6 +55,7 @@ class Said(NamedTuple):
     tool: str | None
     paired_tool: str | None
     time: int
+    order: str | None = None
 
 
 class Totals:
