@@ -8,15 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from loopstream.cli.console import Output, print_line, show
+from loopstream.cli.config_notes import notes_of
+from loopstream.cli.console import Output, print_line, say, show
+from loopstream.errors import EXIT_SETTINGS
 
 if TYPE_CHECKING:
-    from loopstream.config import BlocksFile, NamedBlock
+    from loopstream.config import BlocksFile
     from loopstream.detect.limits import Limits
 
 
 def check(
     file: Annotated[Path, typer.Argument(help="JSON or JSON5 file of detector settings.")],
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 3 if there is anything to remark.")
+    ] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="Form of the data.")] = (
         Output.TABLE
     ),
@@ -29,17 +34,28 @@ def check(
 
     ```console
     $ loopstream config check agents.json
+    $ loopstream config check agents.json --strict
     ```
 
-    Exit code 3 if the file can't be taken: no JSON, a mode or detector that there is not, or beyond
-    the bounds of a run's record (historySize 10,000, windowSize 1,000).
+    Exit codes: 0 if the file can be taken, remarks or not; 3 if it can't (no JSON, a mode or
+    detector that there is not, beyond the bounds of a run's record: historySize 10,000, windowSize
+    1,000), and with --strict on any remark. `config push` makes the same remarks, and refuses what
+    would not be heeded.
     """
     from loopstream.config import read_blocks
 
     checked = list(_checked(read_blocks(file)))
     if output is not Output.TABLE:
         show(checked, (), output)
-        return
+    else:
+        _print(checked)
+    remarks = sum(len(row["notes"]) for row in checked)
+    if strict and remarks:
+        say(f"{file}: {remarks} remarks, and --strict allows none")
+        raise typer.Exit(EXIT_SETTINGS)
+
+
+def _print(checked: list[dict[str, Any]]) -> None:
     for row in checked:
         print_line(f"{row['key']} ({row['path']}): {row['summary']}")
         for note in row["notes"]:
@@ -57,19 +73,11 @@ def _checked(read: BlocksFile) -> Iterator[dict[str, Any]]:
             "summary": _summary(limits),
             **resolved_view(limits),
             "digest": limits.digest,
-            "notes": list(_notes(read, named)),
+            "notes": [
+                {"kind": note.kind.value, "setting": note.path, "text": note.text}
+                for note in notes_of(read, named)
+            ],
         }
-
-
-def _notes(read: BlocksFile, named: NamedBlock) -> Iterator[dict[str, str]]:
-    """Notes on a block in force; of an agent's only those that the global block has not."""
-    from loopstream.config import GLOBAL_KEY
-    from loopstream.policy.advice import explain
-
-    known = [] if named.key == GLOBAL_KEY else explain(read.global_block)
-    for note in explain(read.in_force(named)):
-        if note not in known:
-            yield {"kind": note.kind.value, "setting": note.path, "text": note.text}
 
 
 def _summary(limits: Limits) -> str:

@@ -33,6 +33,9 @@ def push(
     prune: Annotated[
         bool, typer.Option("--prune", help="Take away the blocks that the file has not.")
     ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Push settings too that would not be heeded.")
+    ] = False,
     output: OutputForm = Output.TABLE,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
@@ -48,11 +51,16 @@ def push(
     $ loopstream config push agents.json --dry-run
     $ loopstream config push agents.json
     ```
+
+    What `config check` remarks is told on stderr first. A misspelt setting, or a value that is not
+    used (`"enabled": "yes"`), is refused with exit code 3 unless --force is given.
     """
+    from loopstream.cli.config_notes import warn
     from loopstream.config import read_blocks
 
     read = read_blocks(file)
     settings = settings_of(bootstrap, prefix, config, values)
+    warn(read, force=force)
     changes = push_blocks(settings, read, prune=prune, dry_run=dry_run)
     if output is not Output.TABLE:
         show((vars(change) | {"dry_run": dry_run} for change in changes), (), output)

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from loopstream.cli.examine import Case, Finding, State
-from loopstream.errors import EXIT_SETTINGS, LoopstreamError
+from loopstream.errors import EXIT_SETTINGS, DataError, LoopstreamError
+
+if TYPE_CHECKING:
+    from kafka import KafkaConsumer
 
 _PUSH: Final = "Push detector settings: loopstream config push FILE"
 _SKEW_MS: Final = 2_000
 _LATE_MS: Final = 5 * 60 * 1000
 _MUCH_LAG: Final = 50_000
+_LOOKED_AT: Final = 1_000
+"""Dead letters looked at of each partition, from the end."""
+_TOP_CODES: Final = 3
+_SEE_CODES: Final = "docs/reference/errors.md says what to do about each code."
+_DO_ABOUT: Final = {
+    "no_fingerprint": (
+        "Runners must fingerprint for the deployment's profile too: "
+        'Runner(..., profiles=("extended",)), or whichever deployment.profile is.'
+    ),
+}
 
 
 def workers(case: Case) -> Iterator[Finding]:
@@ -116,34 +130,77 @@ def _newest_events(case: Case) -> Iterator[tuple[int, int]]:
 
 
 def settings(case: Case) -> Iterator[Finding]:
-    """Detection is on for somebody, and no worker would refuse a block."""
+    """Detection is on for somebody, no worker would refuse a block, and all of it is heeded."""
+    from loopstream.cli.config_notes import switched_on
     from loopstream.cli.config_push import blocks_in_force
     from loopstream.policy.settings import refuse
 
     blocks = blocks_in_force(case.settings, case.topics.config)
     refused = [f"{key}: {why}" for key, block in blocks.items() if (why := refuse(block))]
-    on = [key for key, block in blocks.items() if _enabled(block)]
+    on = switched_on(blocks)
     if refused:
         todo = "Workers keep the block before it. Push one that `config check` likes."
         yield Finding("settings", State.FAIL, "; ".join(refused), todo, EXIT_SETTINGS)
-    elif not on:
-        yield Finding("settings", State.WARN, "detection is off for everybody", _PUSH)
+        return
+    remarks = list(_remarks(blocks, case.topics.config))
+    if not on:
+        detail = "; ".join(["detection is off for everybody", *remarks])
+        yield Finding("settings", State.WARN, detail, _PUSH)
+    elif remarks:
+        todo = "Fine if you meant it; `config check FILE` says the same of a file."
+        yield Finding("settings", State.WARN, "; ".join(remarks), todo)
     else:
         yield Finding("settings", State.OK, f"{len(blocks)} blocks, on for {', '.join(on)}")
 
 
+def _remarks(blocks: Mapping[str, Any], topic: str) -> Iterator[str]:
+    """What `config check` says of the blocks, but that detection is off, which may be meant."""
+    from loopstream.cli.config_notes import as_file, line_of, notes_of
+    from loopstream.policy.advice import NoteKind
+
+    read = as_file(blocks, topic)
+    for named in read.blocks:
+        for note in notes_of(read, named):
+            if note.kind is not NoteKind.OFF:
+                yield f"{named.key}: {line_of(note)}"
+
+
 def dead_letters(case: Case) -> Iterator[Finding]:
-    """Nothing was refused within the retention."""
+    """Nothing was refused within the retention; else the commonest of the newest codes."""
+    from kafka.errors import KafkaError
+
     from loopstream.cli import kafka
 
     with kafka.consumer(case.settings) as client:
         count = kafka.held(client, case.topics.dead_letters, case.settings)
-    if count:
-        todo = "Their codes say why: see the reference on reject codes."
-        yield Finding("dead letters", State.WARN, f"{count} are held", todo)
-    else:
-        yield Finding("dead letters", State.OK, "none")
+        if not count:
+            yield Finding("dead letters", State.OK, "none")
+            return
+        try:
+            codes = _newest_codes(case, client)
+        except KafkaError:  # who may not read them may still be told that they are there
+            codes = Counter()
+    named = ", ".join(f"{code} {times}" for code, times in codes.most_common(_TOP_CODES))
+    newest = f" of the newest {codes.total()}" if codes.total() < count else ""
+    detail = f"{count} are held{newest}: {named}" if named else f"{count} are held"
+    todo = _DO_ABOUT.get(next(iter(dict(codes.most_common(1))), ""), _SEE_CODES)
+    yield Finding("dead letters", State.WARN, detail, todo)
 
 
-def _enabled(block: object) -> bool:
-    return isinstance(block, dict) and block.get("enabled") is True
+def _newest_codes(case: Case, client: KafkaConsumer) -> Counter[str]:
+    """Codes of the last dead letters of each partition."""
+    from loopstream.cli import kafka
+    from loopstream.cli.tail import Tail
+    from loopstream.wire.codec import CONTENT_TYPE
+    from loopstream.wire.verdicts import decode_dead_letter
+
+    codes: Counter[str] = Counter()
+    parts = kafka.partitions_of(client, case.topics.dead_letters)
+    for record in Tail(client, parts, timeout_s=case.settings.timeout_s, last=_LOOKED_AT).records():
+        try:
+            letter = decode_dead_letter(record.value, dict(record.headers).get(CONTENT_TYPE))
+        except DataError:
+            codes["undecodable"] += 1
+        else:
+            codes[letter.code] += 1
+    return codes

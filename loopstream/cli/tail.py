@@ -21,6 +21,7 @@ class Tail:
         partitions: what to read.
         begin: read what is there already; else only what comes.
         follow: go on when the end is reached.
+        last: with ``begin``, at most so many offsets of each partition before its end.
     """
 
     client: KafkaConsumer
@@ -28,6 +29,7 @@ class Tail:
     begin: bool = True
     follow: bool = False
     timeout_s: float = 10.0
+    last: int | None = None
 
     def records(self) -> Iterator[Any]:
         """The records, in order within each partition.
@@ -38,8 +40,12 @@ class Tail:
         self.client.assign(self.partitions)
         millis = int(self.timeout_s * 1000)
         ends = self.client.end_offsets(self.partitions, timeout_ms=millis)
-        if self.begin:
+        if self.begin and self.last is None:
             self.client.seek_to_beginning(*self.partitions)
+        elif self.begin and self.last is not None:
+            begins = self.client.beginning_offsets(self.partitions, timeout_ms=millis)
+            for partition, end in ends.items():
+                self.client.seek(partition, max(begins[partition], end - self.last))
         else:
             for partition, end in ends.items():
                 self.client.seek(partition, end)

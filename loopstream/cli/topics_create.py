@@ -30,19 +30,23 @@ def create(
     ```
 
     The number of partitions can't be changed afterwards: runs would move between partitions and
-    lose their history. Another number is refused with exit code 4.
+    lose their history. If none is said (--partitions, or the setting), topics that are there keep
+    theirs; another number is refused with exit code 4.
     """
     from loopstream.runtime.admin import ensure_topics
 
     said = {"partitions": partitions, "replication_factor": replication}
-    settings = load_settings(bootstrap, prefix, config, values, **said).settings
+    loaded = load_settings(bootstrap, prefix, config, values, **said)
+    settings = loaded.settings
     report = ensure_topics(
         settings.connection,
         settings.prefix,
         settings.partitions,
         settings.replication_factor,
         timeout_s=settings.timeout_s,
+        exact="partitions" in loaded.origins,
     )
     for name in report.created:
         say(f"created {name}")
-    say(f"{len(report.created)} topics created, {len(report.present)} were there already")
+    there = f"{len(report.present)} were there already"
+    say(f"{len(report.created)} topics created, {there}; {report.partitions} partitions")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,7 +16,7 @@ from loopstream.cli.options import Bootstrap, ConfigFile, Prefix, SetValues, loa
 
 if TYPE_CHECKING:
     from loopstream.cli.workers import Workers
-    from loopstream.config import Loaded, Settings
+    from loopstream.config import BlocksFile, Settings
     from loopstream.replay.audit import Audit
 
 _ASK_S: Final = 10.0
@@ -50,26 +50,36 @@ def up(
     """Start broker, topics, workers and dashboard, without Docker; with --demo also a fleet.
 
     With --bootstrap, LOOPSTREAM_BOOTSTRAP or a loopstream.toml that names brokers, no broker is
-    started and those are used.
+    started and those are used. Detection is off until settings switch it on: --detectors FILE, or
+    config push later.
 
     ```console
+    $ loopstream up --detectors agents.json --data-dir ~/.loopstream/kafka
     $ loopstream up --demo
     $ loopstream up --demo --stay
-    $ loopstream up --detectors agents.json --data-dir ~/.loopstream/kafka
     ```
+
+    The demo touches no deployment: it disregards the environment and loopstream.toml and starts a
+    broker of its own. It plays elsewhere only if the command line says so with --bootstrap, and
+    then under a prefix of its own, demo-<id>, whose topics stay; likewise with --data-dir.
 
     The demo ends by itself after about 30 s, with the audit: what was recorded is replayed, and
     must come out the same, byte for byte. Exit code 0: it did, every looping agent was stopped and
     no healthy one was; else 1.
     """
-    loaded = load_settings(bootstrap, prefix, config, values)
     from loopstream.cli.dashboard import dashboard
+    from loopstream.cli.demo import demo_settings, names_brokers, told_only_here
     from loopstream.cli.workers import Workers
 
+    pushed = _detectors(detectors, demo=demo)
     with ExitStack() as stack:
-        settings = stack.enter_context(_cluster(loaded, data_dir, demo))
-        with tempfile.TemporaryDirectory(prefix="loopstream-") as scratch:
-            _prepare(settings, detectors, Path(scratch), demo=demo)
+        if demo and not names_brokers(bootstrap, values):
+            stack.enter_context(told_only_here())
+        loaded = load_settings(bootstrap, prefix, config, values)
+        wanted = demo_settings(loaded, data_dir) if demo else loaded.settings
+        given = names_brokers(bootstrap, values) if demo else "bootstrap" in loaded.origins
+        settings = stack.enter_context(_cluster(wanted, given, data_dir, demo))
+        _prepare(settings, pushed, exact="partitions" in loaded.origins)
         arguments = _arguments(settings, config, values)
         running = Workers(workers, arguments)
         stack.enter_context(running)
@@ -84,10 +94,14 @@ def up(
 
 
 @contextmanager
-def _cluster(loaded: Loaded, data_dir: Path | None, demo: bool) -> Iterator[Settings]:
+def _cluster(
+    settings: Settings, given: bool, data_dir: Path | None, demo: bool
+) -> Iterator[Settings]:
     """The settings with a cluster that is there: the one they name, or an embedded one."""
-    if "bootstrap" in loaded.origins:
-        yield loaded.settings
+    if given:
+        yield settings
+        if demo:
+            say(f"the demo's topics stay: {settings.prefix}.*")
         return
     from loopstream.broker import EmbeddedKafka
 
@@ -96,16 +110,31 @@ def _cluster(loaded: Loaded, data_dir: Path | None, demo: bool) -> Iterator[Sett
         say(f"Kafka serves at {broker.bootstrap}")
         if data_dir is None and not demo:
             say("its topics go with it; --data-dir keeps them")
-        yield loaded.settings.model_copy(update={"bootstrap": broker.bootstrap})
+        yield settings.model_copy(update={"bootstrap": broker.bootstrap})
 
 
-def _prepare(settings: Settings, detectors: Path | None, scratch: Path, *, demo: bool) -> None:
+def _detectors(file: Path | None, *, demo: bool) -> BlocksFile | None:
+    """What is to be pushed, read and remarked upon before anything is started."""
+    from loopstream.cli.config_notes import as_file, warn
+    from loopstream.config import GLOBAL_KEY, read_blocks
+
+    if file is None and demo:
+        from loopstream.demo.stage import DEMO_SETTINGS
+
+        return as_file({GLOBAL_KEY: DEMO_SETTINGS}, "demo")
+    if file is None:
+        return None
+    read = read_blocks(file)
+    warn(read)
+    return read
+
+
+def _prepare(settings: Settings, detectors: BlocksFile | None, *, exact: bool) -> None:
     """Topics, then detector settings: they must be there before a partition's first event."""
-    import json
-
-    from loopstream.cli.config_push import push_blocks
-    from loopstream.config import read_blocks
+    from loopstream.cli.config_notes import switched_on
+    from loopstream.cli.config_push import blocks_in_force, push_blocks
     from loopstream.runtime.admin import ensure_topics
+    from loopstream.runtime.topics import Topics
 
     ensure_topics(
         settings.connection,
@@ -113,15 +142,15 @@ def _prepare(settings: Settings, detectors: Path | None, scratch: Path, *, demo:
         settings.partitions,
         settings.replication_factor,
         timeout_s=settings.timeout_s,
+        exact=exact,
     )
-    if detectors is None and demo:
-        from loopstream.demo.stage import DEMO_SETTINGS
-
-        detectors = scratch / "demo.json"
-        detectors.write_text(json.dumps(DEMO_SETTINGS), encoding="utf-8")
     if detectors is not None:
-        for change in push_blocks(settings, read_blocks(detectors)):
+        for change in push_blocks(settings, detectors):
             say(f"settings: {change.what} {change.key}: {change.detail}")
+    if not switched_on(blocks_in_force(settings, Topics(settings.prefix).config)):
+        where = shlex.join(["--bootstrap", settings.bootstrap, "--prefix", settings.prefix])
+        say(f"detection is off for everybody; switch it on: loopstream config push FILE {where}")
+        say('  FILE holds at least {"enabled": true}; `up --detectors FILE` pushes it at the start')
 
 
 def _arguments(settings: Settings, config: Path | None, values: list[str] | None) -> list[str]:

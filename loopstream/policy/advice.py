@@ -7,8 +7,9 @@ taken all the same. `settings.refuse` names what is not taken at all.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import Final
 
@@ -57,6 +58,8 @@ class Note:
     kind: NoteKind
     path: str
     text: str
+    mistake: bool = False
+    """Whether it can't be meant: a name that there is not, or a value that is not used."""
 
 
 def explain(block: Block | None) -> list[Note]:
@@ -75,7 +78,14 @@ def explain(block: Block | None) -> list[Note]:
 def _unknown_keys(block: Block) -> Iterator[Note]:
     for path, name, allowed in _named_keys(block):
         if name not in allowed:
-            yield Note(NoteKind.UNKNOWN_KEY, path, f"{path} is no setting; it is ignored")
+            text = f"{path} is no setting{_near(name, allowed)}; it is ignored"
+            yield Note(NoteKind.UNKNOWN_KEY, path, text, mistake=True)
+
+
+def _near(name: str, allowed: Iterable[str]) -> str:
+    by_lower = {known.lower(): known for known in allowed}
+    near = get_close_matches(name[:MAX_SHOWN].lower(), by_lower, n=1)
+    return f" (did you mean {by_lower[near[0]]}?)" if near else ""
 
 
 def _named_keys(block: Block) -> Iterator[tuple[str, str, tuple[str, ...]]]:
@@ -116,7 +126,8 @@ def _ignored_in(block: Block, section: str, allowed: tuple[str, ...]) -> Iterato
 
 
 def _not_used(path: str, value: object, why: str, effect: str) -> Note:
-    return Note(NoteKind.IGNORED, path, f"{path} {_shown(value)} is {why}: {effect}")
+    text = f"{path} {_shown(value)} is {why}: {effect}"
+    return Note(NoteKind.IGNORED, path, text, mistake=True)
 
 
 def _shown(value: object) -> str:

@@ -40,17 +40,25 @@ def ensure_topics(
     replication: int = 1,
     *,
     timeout_s: float = 10.0,
+    exact: bool = True,
 ) -> TopicsReport:
     """Create what is missing of a prefix's topics; doing it again changes nothing.
+
+    Args:
+        exact: whether an events topic that is there with another partition count is an error; else
+            its count is taken for what is missing.
 
     Raises:
         KafkaUnreachableError: no broker answered in time.
         TopicsError: a topic is there with another partition count, or can't be created.
     """
-    report = TopicsReport(partitions)
-    wanted = {topic.name: topic for topic in plan(prefix, partitions)}
+    names = [topic.name for topic in plan(prefix, partitions)]
     with _admin(connection, timeout_s) as admin:
-        counts = _partition_counts(admin, list(wanted))
+        counts = _partition_counts(admin, names)
+        if not exact:
+            partitions = counts.get(Topics(prefix).events, partitions)
+        report = TopicsReport(partitions)
+        wanted = {topic.name: topic for topic in plan(prefix, partitions)}
         _refuse_other_counts(wanted, counts)
         report.present = [name for name in wanted if name in counts]
         missing = [topic for name, topic in wanted.items() if name not in counts]

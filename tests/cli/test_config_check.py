@@ -66,3 +66,19 @@ def test_what_strangers_wrote_can_not_steer_the_terminal(cli: Cli) -> None:
     said = cli("config", "check", "agents.json")
     assert "\x1b" not in said.out
     assert "\u202e" not in said.out
+
+
+def test_strict_fails_on_any_remark_and_on_no_other_file(cli: Cli) -> None:
+    Path("agents.json").write_text(FILE)
+    said = cli("config", "check", "agents.json", "--strict")
+    assert said.code == 3
+    assert "2 remarks" in said.err
+    assert said.out == cli("config", "check", "agents.json").out
+    Path("good.json").write_text('{"enabled": true}')
+    assert cli("config", "check", "good.json", "--strict").code == 0
+
+
+def test_a_misspelt_setting_is_told_the_one_that_may_be_meant(cli: Cli) -> None:
+    Path("agents.json").write_text('{"enabled": true, "warnThreshold": 3}')
+    said = cli("config", "check", "agents.json")
+    assert "warnThreshold is no setting (did you mean warningThreshold?); it is ignored" in said.out

@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kafka import KafkaConsumer
 
 from tests.e2e.house import House, Process, actions, environment
 from tests.e2e.play import hears, name, turns
+
+PREFIX = name()
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 
@@ -19,11 +22,16 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 def demo(
     bootstrap: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[subprocess.Popen[str]]:
-    """The demo takes its time: it runs beside the module's other test."""
+    """The demo takes its time: it runs beside the module's other test.
+
+    A deployment is configured all around it, without so much as topics.
+    """
+    folder = tmp_path_factory.mktemp("demo")
+    (folder / "loopstream.toml").write_text(f'bootstrap = "{bootstrap}"\nprefix = "{PREFIX}"\n')
     process = subprocess.Popen(
-        [sys.executable, "-m", "loopstream", "up", "--demo", "--prefix", name()],
-        cwd=tmp_path_factory.mktemp("demo"),
-        env=environment(LOOPSTREAM_BOOTSTRAP=bootstrap),
+        [sys.executable, "-m", "loopstream", "up", "--demo"],
+        cwd=folder,
+        env=environment(LOOPSTREAM_BOOTSTRAP=bootstrap, LOOPSTREAM_PREFIX=PREFIX),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -57,7 +65,9 @@ def test_faust_worker_starts_and_judges(bootstrap: str, prefix: str, tmp_path: P
         house.close()
 
 
-def test_the_demo_stops_every_loop_and_no_work(demo: subprocess.Popen[str]) -> None:
+def test_the_demo_stops_every_loop_and_touches_no_deployment(
+    demo: subprocess.Popen[str], bootstrap: str
+) -> None:
     out, err = demo.communicate(timeout=200)
     assert demo.returncode == 0, out + err
     assert out.splitlines()[-1] == "looping=5 stopped=5 healthy=4 wrongly_stopped=0"
@@ -70,3 +80,6 @@ def test_the_demo_stops_every_loop_and_no_work(demo: subprocess.Popen[str]) -> N
     ):
         assert detector in out
     assert "Traceback" not in out + err
+    client = KafkaConsumer(bootstrap_servers=bootstrap)
+    assert not [topic for topic in client.topics() if topic.startswith((PREFIX, "demo-"))]
+    client.close()

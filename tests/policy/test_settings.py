@@ -174,7 +174,11 @@ def test_a_clean_block_has_no_notes() -> None:
             "postCompactionGuard.windowSize 0 is no whole number above zero: 3 applies",
         ),
         ({"detectors": []}, "ignored", "detectors (a list) is no object: its defaults apply"),
-        ({"warning_threshold": 3}, "unknown_key", "warning_threshold is no setting; it is ignored"),
+        (
+            {"warning_threshold": 3},
+            "unknown_key",
+            "warning_threshold is no setting (did you mean warningThreshold?); it is ignored",
+        ),
         (
             {"detectors": {"cycle": True}},
             "unknown_key",
