@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgpack
@@ -20,33 +20,41 @@ EVERY = 10
 # -- streak --------------------------------------------------------------------------------
 
 
-def streak_events(events: int, runs: int, seed: int = 7) -> Iterator[tuple[str, bytes]]:
-    """(run, call): runs by turns; a third of them repeat themselves for a while."""
+def streak_events(events: int, runs: int, seed: int = 7) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(run, tool call as it travels): runs by turns; a third of them repeat themselves a while."""
     draw = random.Random(seed)
     names = [f"run-{number:07}" for number in range(runs)]
     for number in range(events):
-        run = number % runs
-        repeats = run % 3 == 0 and (number // runs) % 25 < 22
+        run, turn = number % runs, number // runs
+        repeats = run % 3 == 0 and turn % 25 < 22
         call = 0 if repeats else draw.getrandbits(32)
-        yield names[run], call.to_bytes(8, "big")
+        event = _call(names[run], turn, call.to_bytes(8, "big") * 4)
+        yield names[run], {**event, "id": f"{names[run]}-{turn}", "seq": turn}
 
 
-def streak_record(events: list[tuple[str, bytes]]) -> bytes:
+def streak_record(events: list[dict[str, Any]]) -> bytes:
     """A frame of events; a single event is a frame of one."""
-    return bytes(msgpack.packb(events))
+    return engine_record(events)
 
 
-def streak_json(events: list[tuple[str, bytes]]) -> bytes:
-    """The same as JSON; calls in hexadecimal digits."""
-    return orjson.dumps([(run, call.hex()) for run, call in events])
+def streak_json(events: list[dict[str, Any]]) -> bytes:
+    """A single event as JSON; digests in hexadecimal digits."""
+    return engine_json(events[0])
 
 
 def streak_decode(value: bytes) -> list[tuple[str, bytes]]:
-    """(run, call) of a record in either form."""
-    if value[:1] == b"[":
-        return [(run, bytes.fromhex(call)) for run, call in orjson.loads(value)]
-    events: list[tuple[str, bytes]] = msgpack.unpackb(value)
-    return events
+    """(run, call) of a record in either form; a call is known by 8 bytes of its digest."""
+    if value[:1] == b"{":
+        return [streak_of(orjson.loads(value), bytes.fromhex)]
+    return [
+        (event["run"], event["fp"]["documented"]["args"][:8])
+        for event in msgpack.unpackb(value)["events"]
+    ]
+
+
+def streak_of(event: dict[str, Any], read: Callable[[Any], bytes] = bytes) -> tuple[str, bytes]:
+    """(run, call) of one event."""
+    return event["run"], read(event["fp"]["documented"]["args"])[:8]
 
 
 def streak_step(state: list[Any], call: bytes) -> int:

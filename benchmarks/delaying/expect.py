@@ -24,7 +24,7 @@ class StreakProbe:
 
     def events(self) -> Iterator[tuple[str, Any]]:
         """(run, event) for ever."""
-        return ((run, (run, call)) for run, call in self._events)
+        return self._events
 
     def pack(self, event: Any) -> bytes:
         """A record of this one event."""
@@ -32,7 +32,7 @@ class StreakProbe:
 
     def sent(self, event: Any, now: float) -> None:
         """The event is about to be handed to the producer."""
-        run, call = event
+        run, call = work.streak_of(event)
         if work.streak_step(self._states[run], call):
             self._due[run.encode()].append(now)
 

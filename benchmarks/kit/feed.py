@@ -20,9 +20,8 @@ FRAME: Final = 50
 def records(kind: Kind, framing: Framing, events: int, runs: int) -> Iterator[Record]:
     """(partition, key, value) of a work's events; a frame holds events of one partition."""
     if kind == "streak":
-        streaks = ((run, (run, call)) for run, call in work.streak_events(events, runs))
         one = work.streak_json if framing == "single JSON" else work.streak_record
-        yield from framed(streaks, framing, one)
+        yield from framed(work.streak_events(events, runs), framing, one)
     else:
         yield from framed(work.engine_events(events, runs), framing, _engine_pack(framing))
 

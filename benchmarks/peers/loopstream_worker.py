@@ -21,7 +21,7 @@ from loopstream.events import Action, Evidence
 from loopstream.partition import marker_key, row_position
 from loopstream.policy.deployment import Deployment
 from loopstream.runtime.app import create_app
-from loopstream.runtime.loop import new_event_loop
+from loopstream.runtime.loop import collect_rarely, new_event_loop
 from loopstream.runtime.product import partition_factory
 from loopstream.runtime.settings import WorkerSettings
 from loopstream.wire.connection import Connection
@@ -135,6 +135,7 @@ def main() -> None:
     asyncio.set_event_loop(loop)
     app = create_app(settings, given.partitions, make, marker_key, row_position)
     threading.Thread(target=watch, args=(app, loop, given, meter, ends), daemon=True).start()
+    collect_rarely()
     worker = faust.Worker(app, loop=loop, loglevel="WARNING", quiet=True, redirect_stdouts=False)
     worker.spinner = None  # it draws on stdout
     with contextlib.suppress(SystemExit):

@@ -26,7 +26,7 @@ from loopstream.runtime.hardening.producer import StrictProducer
 from loopstream.runtime.hardening.recovery import BatchTableManager
 from loopstream.runtime.hardening.upstream import check_upstream
 from loopstream.runtime.hardening.watchdog import Watchdog
-from loopstream.runtime.loop import new_event_loop
+from loopstream.runtime.loop import collect_rarely, new_event_loop
 from loopstream.runtime.monitor import Monitor
 from loopstream.runtime.opening import Start
 from loopstream.runtime.options import RAW, faust_settings, rows_opener
@@ -270,6 +270,7 @@ def run_worker(
     loop = new_event_loop()
     asyncio.set_event_loop(loop)
     app = create_app(settings, partitions, factory, key_of_marker, position)
+    collect_rarely()
     worker = faust.Worker(
         app, loop=loop, loglevel=settings.log_level, quiet=True, redirect_stdouts=False
     )

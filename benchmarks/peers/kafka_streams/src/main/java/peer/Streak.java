@@ -18,6 +18,8 @@ import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.Stores;
 import org.msgpack.core.MessagePack;
 import org.msgpack.core.MessageUnpacker;
+import org.msgpack.value.Value;
+import org.msgpack.value.ValueFactory;
 
 /** The streak work on Kafka Streams: RocksDB store with cache and changelog, at least once. */
 public final class Streak {
@@ -52,17 +54,20 @@ public final class Streak {
             meter.event();
         }
 
-        /** The call in a record {@code [[run, call]]}. */
+        /** The call in a frame of one event: 8 bytes of {@code fp.documented.args}. */
         private static long callOf(byte[] value) {
             try (MessageUnpacker unpacker = MessagePack.newDefaultUnpacker(value)) {
-                unpacker.unpackArrayHeader();
-                unpacker.unpackArrayHeader();
-                unpacker.unpackString();
-                return ByteBuffer.wrap(unpacker.readPayload(unpacker.unpackBinaryHeader())).getLong();
+                Value event = in(unpacker.unpackValue(), "events").asArrayValue().get(0);
+                Value args = in(in(in(event, "fp"), "documented"), "args");
+                return ByteBuffer.wrap(args.asRawValue().asByteArray()).getLong();
             } catch (IOException error) {
                 throw new UncheckedIOException(error);
             }
         }
+    }
+
+    private static Value in(Value map, String name) {
+        return map.asMapValue().map().get(ValueFactory.newString(name));
     }
 
     private Streak() {
