@@ -121,6 +121,8 @@ def lines_of(entry: Entry) -> Iterator[str]:
             yield f"        why: {entry['why']}"
     if entry.get("judged") == "warning" and not entry.get("announced"):
         yield "        warning not announced: said before, and not yet ten more"
+    if "muted" in entry:
+        yield f"        muted: {entry['muted']}"
     for verdict in entry["verdicts"]:
         yield (
             f"     => {verdict['action'].upper()}{marked(verdict)} {verdict['detector']} "
@@ -169,7 +171,10 @@ def _saw(sight: dict[str, Any]) -> str:
     muted = " (muted)" if sight["muted"] else ""
     muted += "" if sight["mode"] == "enforce" else f" (mode {sight['mode']})"
     speaks = f" speaks: {sight['speaks']}" if sight["speaks"] else " silent"
-    return f"{sight['detector']} {counts},{speaks}{muted}"
+    keyed = f" by {sight['keyed_on']}" if "keyed_on" in sight else ""
+    levels = "".join(f", {name} {value}" for name, value in sight.get("levels", {}).items())
+    gone = f", {sight['escalation']}" if "escalation" in sight else ""
+    return f"{sight['detector']}{keyed} {counts},{speaks}{muted}{levels}{gone}"
 
 
 def _settings(found: dict[str, Any]) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from loopstream.detect.base import DetectorName
 from loopstream.detect.limits import Limits
 from loopstream.events import Control, Pin
 from loopstream.partition.settings import EVERYONE
-from loopstream.policy.settings import resolved_view
+from loopstream.policy.extended_settings import view_in_force
 
 
 class Origins:
@@ -43,5 +44,19 @@ class Origins:
         return {
             "digest": limits.digest,
             "from": origins or {"defaults": "no block was ever pushed: detection is off"},
-            **resolved_view(limits),
+            **view_in_force(limits),
         }
+
+
+def chart_marks(settings: Mapping[str, Any]) -> dict[str, float]:
+    """Thresholds to draw beside streaks: of equal results in a row.
+
+    Args:
+        settings: as `Origins.describe` gives them.
+    """
+    resolved = settings["resolved"]
+    if "extended" not in resolved:
+        return {"warn": resolved["warningThreshold"], "block": resolved["criticalThreshold"]}
+    levels = resolved["extended"]["detectors"].get(DetectorName.GENERIC_REPEAT.value, {})
+    found = {level: levels.get(level) for level in ("warn", "block")}
+    return {f"generic_repeat {level}": value for level, value in found.items() if value}

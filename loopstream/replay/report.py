@@ -20,6 +20,7 @@ import jinja2
 from markupsafe import Markup
 
 from loopstream.replay.charts import Line, bars, colour, curves, legend, timeline
+from loopstream.replay.origins import chart_marks
 from loopstream.replay.story import Entry
 
 MAX_ENTRIES: Final = 4000
@@ -176,8 +177,7 @@ def _streaks(entries: Sequence[Entry], lanes: Mapping[str, int]) -> dict[str, An
     thresholds: dict[str, float] = {}
     for at, entry in enumerate(entries):
         if "settings" in entry:
-            limits = entry["settings"]["resolved"]
-            thresholds = {"warn": limits["warningThreshold"], "block": limits["criticalThreshold"]}
+            thresholds = chart_marks(entry["settings"])
         if entry.get("group") is not None:
             points.setdefault(entry["group"], []).append((at, entry["streak"]))
             for name in ("alternation", "unknown_streak"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -24,8 +25,9 @@ class Sight:
     """One detector's view of one call.
 
     ``counts`` are (level, count, threshold) of what it measured. ``speaks``: what it has to say
-    under the settings in force; ``muted``: an operator released what it would say; ``mode``: how
-    far it is acted on.
+    under the settings in force; ``muted``: an operator released what it would say (``mute`` is
+    what is remembered of that); ``mode``: how far it is acted on. Of profile ``extended``:
+    ``levels`` by name, what the count is ``keyed_on``, and how far its alarm has gone.
     """
 
     detector: str
@@ -33,17 +35,27 @@ class Sight:
     speaks: str | None
     muted: bool = False
     mode: Mode = "enforce"
+    mute: bytes | None = None
+    levels: Mapping[str, int] | None = None
+    keyed_on: str | None = None
+    escalation: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-like."""
         counts = [{"level": lv, "count": n, "threshold": t} for lv, n, t in self.counts]
-        return {
+        fields: dict[str, Any] = {
             "detector": self.detector,
             "counts": counts,
             "speaks": self.speaks,
             "muted": self.muted,
             "mode": self.mode,
         }
+        more = {
+            "levels": None if self.levels is None else dict(self.levels),
+            "keyed_on": self.keyed_on,
+            "escalation": self.escalation or None,
+        }
+        return fields | {name: value for name, value in more.items() if value is not None}
 
 
 def sights(
@@ -75,7 +87,8 @@ def _sight(
         )
 
     finding = ask(limits)
-    muted = finding is not None and mute_of(finding.subject) in state.mutes
+    mute = None if finding is None else mute_of(finding.subject)
+    muted = mute in state.mutes
     counts = []
     reached: dict[str, Any] = dict(_MARKS)
     for under in (replace(limits, **reached), replace(limits, **(reached | {"critical": _NEVER}))):
@@ -87,7 +100,9 @@ def _sight(
     speaks = None if finding is None else finding.level.value
     rollout = limits.rollout
     mode = "enforce" if rollout is None else rollout.mode_of(detector.name)
-    return Sight(detector.name.value, tuple(counts), speaks, muted, mode)
+    return Sight(
+        detector.name.value, tuple(counts), speaks, muted, mode, mute if muted else None
+    )
 
 
 def _threshold(finding: Finding, limits: Limits) -> int:

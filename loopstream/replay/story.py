@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from loopstream.detect.extended.limits import ExtendedLimits
 from loopstream.detect.limits import Limits
-from loopstream.engine import Engine, Step
+from loopstream.engine import Engine, OrderedStep, Step
 from loopstream.events import (
     CallDigests,
     Compaction,
@@ -27,12 +28,15 @@ from loopstream.events.verdict import Action
 from loopstream.fingerprint.calls import signature as signature_of
 from loopstream.policy.deployment import Deployment
 from loopstream.policy.verdicts import Position
+from loopstream.replay.alarms import alarms, why_alarmed
 from loopstream.replay.origins import Origins
 from loopstream.replay.sights import Sight, sights, why
 from loopstream.state.run import RunState
 
 Entry = dict[str, Any]
 _ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_MUTED: Final = "not judged again while its result stays the same"
+_DEFAULTS: Final = ExtendedLimits()
 _ASKS: Final = frozenset((Action.WARN, Action.BLOCK, Action.ABORT))
 
 
@@ -52,8 +56,9 @@ class Story:
         tell: Callable[[Entry], None],
     ) -> None:
         self._engine = Engine(deployment)
-        # Profile `extended` keeps alarms of its own: its detectors can't be asked one by one.
+        # Profile `extended` keeps alarms, raised by what came back: it is asked after each event.
         self._profile = None if deployment.profile == "extended" else self._engine.profile
+        self._released: dict[bytes, str] = {}
         self._scope = scope
         self._origins = origins
         self._tell = tell
@@ -97,18 +102,19 @@ class Story:
         if state.scope != self._scope:
             return
         entry = self._entry
-        history = state.history
-        if (signature := entry.pop("signature", None)) is not None:
-            call = history.calls.get(signature)
-            entry["records"] = 0 if call is None else call.records
-            entry["streak"] = 0 if call is None else call.streak
-            entry["alternation"] = history.tail
-            entry["unknown_streak"] = history.unknown_streak()
-        if isinstance(event, ToolCall):
-            seen = entry.pop("seen")
+        signature = entry.pop("signature", None)
+        seen = entry.pop("seen", None)
+        if self._profile is None and isinstance(event, ToolCall | ToolOutcome | Compaction):
+            tool = short_name(event.tool) if not isinstance(event, Compaction) else ""
+            seen = alarms(state, step.limits.extended or _DEFAULTS, tool, signature or "")
+        if signature is not None:
+            entry |= _counts(state, signature)
+        if seen is not None:
             entry["saw"] = [sight.as_dict() for sight in seen]
             entry["why"] = self._why(seen, step)
-            entry["judged"] = None if step.judgement is None else step.judgement.level.value
+            entry |= self._muted(seen)
+        if isinstance(event, ToolCall):
+            entry["judged"] = _judged(step)
             entry["announced"] = step.announced
         self._say(entry, step)
         self._tell(entry)
@@ -123,6 +129,10 @@ class Story:
         entry |= {"time": trigger.time, "append_time": trigger.position.append_time}
         entry |= {"partition": trigger.position.partition, "offset": trigger.position.offset}
         entry["detail"] = reason
+        fresh = [mute for mute in step.state.mutes if mute not in self._released]
+        if what == "release" and fresh:
+            entry["muted"] = _MUTED
+        self._released |= dict.fromkeys(fresh, _by(step))
         self._say(entry, step)
         self._tell(entry)
 
@@ -155,9 +165,12 @@ class Story:
     def _why(self, seen: list[Sight], step: Step) -> str:
         if self._profile is not None:
             return why(seen, step.judgement, enabled=step.limits.enabled)
-        if step.judgement is None:
-            return "no alarm stands against it"
-        return f"the alarm of {step.judgement.detector}"
+        return why_alarmed(seen, step.covering, enabled=step.limits.enabled)
+
+    def _muted(self, seen: list[Sight]) -> dict[str, str]:
+        """Who let go what a detector would speak of."""
+        by = [self._released.get(s.mute, "by an operator") for s in seen if s.mute is not None]
+        return {"muted": f"released {by[0]}: {_MUTED}"} if by else {}
 
     def _outcome(self, entry: Entry, event: ToolOutcome) -> None:
         digests = self._engine.digests(event)
@@ -198,6 +211,38 @@ class Story:
             return
         entry["after"] = f"after the {self._asked.action.value} of #{self._asked_at}: {what}"
         self._asked = None
+
+
+def _counts(state: RunState, signature: str) -> Entry:
+    """How often a call came, and how often in a row to the same result."""
+    if state.extended is not None:
+        book = state.extended
+        one = book.calls.get(signature)
+        return {
+            "records": 0 if one is None else one.records,
+            "streak": 0 if one is None else one.count,
+            "alternation": 0,
+            "unknown_streak": book.unknown,
+        }
+    history = state.history
+    call = history.calls.get(signature)
+    return {
+        "records": 0 if call is None else call.records,
+        "streak": 0 if call is None else call.streak,
+        "alternation": history.tail,
+        "unknown_streak": history.unknown_streak(),
+    }
+
+
+def _by(step: Step) -> str:
+    who = step.order.by if isinstance(step, OrderedStep) else None
+    return f"by {who or 'an operator'}"
+
+
+def _judged(step: Step) -> str | None:
+    if step.covering is not None:
+        return "critical"
+    return None if step.judgement is None else step.judgement.level.value
 
 
 def _told_apart(digests: CallDigests | ExtendedCall | ExtendedOutcome) -> bytes:

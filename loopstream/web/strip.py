@@ -9,6 +9,7 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from loopstream.replay.charts import Line, colour, curves, timeline
+from loopstream.replay.origins import chart_marks
 from loopstream.replay.story import Entry
 from loopstream.web.render import cleaned
 from loopstream.web.stories import Happened
@@ -68,10 +69,7 @@ def _lanes(entries: Sequence[Entry]) -> dict[str, int]:
 
 
 def _thresholds(happened: Happened) -> dict[str, float]:
-    if not happened.settings:
-        return {}
-    resolved = happened.settings[-1]["settings"]["resolved"]
-    return {"warn": resolved["warningThreshold"], "block": resolved["criticalThreshold"]}
+    return chart_marks(happened.settings[-1]["settings"]) if happened.settings else {}
 
 
 def _lines(entries: Sequence[Entry], lanes: Mapping[str, int]) -> list[Line]:

@@ -123,7 +123,7 @@ class Watch:
 
     def _stands(self, alarm: Alarm) -> bool:
         rules = self._limits.rules(alarm.tool)[alarm.about]
-        thing = _FIND[alarm.about](self._book, alarm.thing)
+        thing = thing_of(self._book, alarm.about, alarm.thing)
         for armed in rules:
             if armed.detector.name != alarm.detector or thing is None:
                 continue
@@ -136,6 +136,11 @@ class Watch:
             weight = armed.detector.weigh(self._book, thing, armed.params)
             return weight is not None and weight.severity >= alarm.level
         return False
+
+
+def thing_of(book: Book, about: int, name: str) -> Any:
+    """What an alarm of a name is about; None: nothing is known of it (any more)."""
+    return _FIND[about](book, name)
 
 
 def _fits(alarm: Alarm, armed: Armed) -> bool:

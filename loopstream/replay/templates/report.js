@@ -17,6 +17,17 @@
   const counts = (sight) =>
     sight.counts.map((c) => `${c.count}/${c.threshold} ${c.level}`).join(", ");
 
+  const seen = (sight) => {
+    const keyed = sight.keyed_on ? ` by ${sight.keyed_on}` : "";
+    const speaks = sight.speaks ? `speaks: ${sight.speaks}` : "silent";
+    const levels = Object.entries(sight.levels ?? {}).map(([name, value]) => `, ${name} ${value}`).join("");
+    const gone = sight.escalation ? `, ${sight.escalation}` : "";
+    return `${sight.detector}${keyed}: ${counts(sight)}; ${speaks}${sight.muted ? " (muted)" : ""}${levels}${gone}`;
+  };
+
+  const marked = (verdict) =>
+    verdict.mode === "shadow" ? " (shadow)" : verdict.instead_of ? ` (mode warn: no ${verdict.instead_of})` : "";
+
   const tell = (entry) => {
     detail.replaceChildren();
     const what = [entry.group, entry.tool, entry.detail].filter(Boolean).join(" ");
@@ -31,11 +42,12 @@
     }
     if (entry.streak !== undefined) line(`streak ${entry.streak} of ${entry.records} records`);
     for (const sight of entry.saw ?? []) {
-      if (sight.counts.length) line(`${sight.detector}: ${counts(sight)}; ${sight.speaks ? "speaks: " + sight.speaks : "silent"}${sight.muted ? " (muted)" : ""}`);
+      if (sight.counts.length) line(seen(sight));
     }
     if (entry.why) line(`why: ${entry.why}`);
+    if (entry.muted) line(`muted: ${entry.muted}`);
     for (const verdict of entry.verdicts) {
-      line(`${verdict.action.toUpperCase()} ${verdict.detector} ${verdict.count}/${verdict.threshold}: ${verdict.reason}`);
+      line(`${verdict.action.toUpperCase()}${marked(verdict)} ${verdict.detector} ${verdict.count}/${verdict.threshold}: ${verdict.reason}`);
     }
     if (entry.after) line(entry.after);
   };
