@@ -10,15 +10,21 @@ import typer
 
 from loopstream.cli.config_notes import notes_of
 from loopstream.cli.console import Output, print_line, say, show
+from loopstream.cli.options import ProfileName, load_settings
 from loopstream.errors import EXIT_SETTINGS
 
 if TYPE_CHECKING:
     from loopstream.config import BlocksFile
+    from loopstream.detect.extended.limits import ExtendedLimits
     from loopstream.detect.limits import Limits
+    from loopstream.policy.deployment import Profile
 
 
 def check(
     file: Annotated[Path, typer.Argument(help="JSON or JSON5 file of detector settings.")],
+    profile: Annotated[
+        ProfileName | None, typer.Option("--profile", help="Default: the deployment's.")
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 3 if there is anything to remark.")
     ] = False,
@@ -44,7 +50,8 @@ def check(
     """
     from loopstream.config import read_blocks
 
-    checked = list(_checked(read_blocks(file)))
+    told = load_settings().settings.deployment.profile if profile is None else profile.value
+    checked = list(_checked(read_blocks(file), told))
     if output is not Output.TABLE:
         show(checked, (), output)
     else:
@@ -62,20 +69,20 @@ def _print(checked: list[dict[str, Any]]) -> None:
             print_line(f"  {note['kind'].replace('_', ' ')}: {note['text']}")
 
 
-def _checked(read: BlocksFile) -> Iterator[dict[str, Any]]:
-    from loopstream.policy.settings import resolve, resolved_view
+def _checked(read: BlocksFile, profile: Profile) -> Iterator[dict[str, Any]]:
+    from loopstream.policy.extended_settings import resolve_for, view_in_force
 
     for named in read.blocks:
-        limits = resolve(read.in_force(named))
+        limits = resolve_for(profile, read.in_force(named))
         yield {
             "key": named.key,
             "path": named.path,
             "summary": _summary(limits),
-            **resolved_view(limits),
+            **view_in_force(limits),
             "digest": limits.digest,
             "notes": [
                 {"kind": note.kind.value, "setting": note.path, "text": note.text}
-                for note in notes_of(read, named)
+                for note in notes_of(read, named, profile)
             ],
         }
 
@@ -87,6 +94,8 @@ def _summary(limits: Limits) -> str:
     guard = f"guard {limits.guard_window}" if limits.guard else "guard off"
     if not limits.enabled:
         return f"off, {guard}"
+    if limits.extended is not None:
+        return _extended_summary(limits.extended, guard)
     detectors = (
         ("genericRepeat", limits.generic_repeat),
         ("knownPollNoProgress", limits.known_poll),
@@ -98,3 +107,16 @@ def _summary(limits: Limits) -> str:
     thresholds = f"warn {limits.warning}, block {limits.critical}, breaker {limits.breaker}"
     sizes = f"unknown tool {limits.unknown_tool}, history {limits.history_size}"
     return ", ".join(["on", thresholds, sizes, *off, guard, *held])
+
+
+def _extended_summary(limits: ExtendedLimits, guard: str) -> str:
+    from loopstream.policy.extended_settings import extended_view
+
+    whole = f"profile extended, history {limits.history_size}, patience {limits.patience:g}"
+    detectors: dict[str, dict[str, Any]] = extended_view(limits)["detectors"]
+    told = []
+    for name in sorted(limits.detectors):
+        values = ", ".join(f"{key} {value}" for key, value in detectors[name].items())
+        told.append(f"{name} ({values})")
+    tools = [f"tool {tool.pattern} by itself" for tool in limits.tools]
+    return ", ".join(["on", whole, f"mode {limits.mode}", guard, *told, *tools])

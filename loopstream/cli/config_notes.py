@@ -16,15 +16,20 @@ from loopstream.errors import SettingsError
 if TYPE_CHECKING:
     from loopstream.config import BlocksFile, NamedBlock
     from loopstream.policy.advice import Note
+    from loopstream.policy.deployment import Profile
 
 
-def notes_of(read: BlocksFile, named: NamedBlock) -> Iterator[Note]:
-    """Notes on a block in force; of an agent's only those that the global block has not."""
+def notes_of(read: BlocksFile, named: NamedBlock, profile: Profile | None = None) -> Iterator[Note]:
+    """Notes on a block in force; of an agent's only those that the global block has not.
+
+    Args:
+        profile: the deployment's; None: it is not known.
+    """
     from loopstream.config import GLOBAL_KEY
     from loopstream.policy.advice import explain
 
-    known = [] if named.key == GLOBAL_KEY else explain(read.global_block)
-    for note in explain(read.in_force(named)):
+    known = [] if named.key == GLOBAL_KEY else explain(read.global_block, profile)
+    for note in explain(read.in_force(named), profile):
         if note not in known:
             yield note
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from loopstream.cli.console import Output, show
+from loopstream.cli.console import Output, say, show
 from loopstream.cli.options import ProfileName, load_settings
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def detectors(
     $ loopstream detectors agents.json --profile extended --tool bash
     ```
     """
+    from loopstream.policy.advice import NoteKind, explain
     from loopstream.policy.in_force import rows
 
     told = load_settings().settings.deployment
@@ -53,7 +54,11 @@ def detectors(
     if describe:
         show(_described(chosen), ("detector", "about", "reacts"), output)
         return
-    found = rows(chosen, _blocks(file, agent), tool=tool, deployment=told.mode)
+    blocks = _blocks(file, agent)
+    for note in explain(blocks.merged, chosen):
+        if note.kind is NoteKind.IGNORED:
+            say(note.text)
+    found = rows(chosen, blocks, tool=tool, deployment=told.mode)
     show((row._asdict() for row in found), COLUMNS, output)
 
 

@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Final
 
 from loopstream.detect.limits import Limits
+from loopstream.policy.deployment import Profile
 from loopstream.policy.rollout import BY_DETECTOR, MODE
 from loopstream.policy.settings import (
     BREAKER,
@@ -62,17 +63,30 @@ class Note:
     """Whether it can't be meant: a name that there is not, or a value that is not used."""
 
 
-def explain(block: Block | None) -> list[Note]:
-    """All remarks about a block as it would be resolved; for an agent, give the merged one."""
+def explain(block: Block | None, profile: Profile | None = None) -> list[Note]:
+    """All remarks about a block as it would be resolved; for an agent, give the merged one.
+
+    Args:
+        profile: the deployment's; None: it is not known, and what depends on it is not remarked.
+    """
     block = block or {}
     limits = resolve(block)
-    return [
-        *_unknown_keys(block),
-        *_ignored(block),
-        *_clamped(block, limits),
-        *_never_fires(limits),
-        *_off(limits),
-    ]
+    notes = [*_unknown_keys(block), *_ignored(block), *_without_effect(block, profile)]
+    if profile in {None, "documented"}:
+        notes += [*_clamped(block, limits), *_never_fires(limits)]
+    return [*notes, *_off(limits)]
+
+
+def _without_effect(block: Block, profile: Profile | None) -> Iterator[Note]:
+    """Settings that are right, and meant for another profile than the deployment's."""
+    if profile is None:
+        return
+    own = {"documented": (EXTENDED,), "extended": (*NUMBERS, DETECTORS)}
+    for key in own.get(profile, (EXTENDED, *NUMBERS, DETECTORS)):
+        if key in block:
+            meant = "extended" if key == EXTENDED else "documented"
+            text = f"{key} has no effect: the profile is {profile}, and it counts with {meant}"
+            yield Note(NoteKind.IGNORED, key, text)
 
 
 def _unknown_keys(block: Block) -> Iterator[Note]:

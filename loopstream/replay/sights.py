@@ -100,9 +100,7 @@ def _sight(
     speaks = None if finding is None else finding.level.value
     rollout = limits.rollout
     mode = "enforce" if rollout is None else rollout.mode_of(detector.name)
-    return Sight(
-        detector.name.value, tuple(counts), speaks, muted, mode, mute if muted else None
-    )
+    return Sight(detector.name.value, tuple(counts), speaks, muted, mode, mute if muted else None)
 
 
 def _threshold(finding: Finding, limits: Limits) -> int:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
+
+import pytest
 
 from tests.cli.conftest import Cli
 
@@ -82,3 +85,34 @@ def test_a_misspelt_setting_is_told_the_one_that_may_be_meant(cli: Cli) -> None:
     Path("agents.json").write_text('{"enabled": true, "warnThreshold": 3}')
     said = cli("config", "check", "agents.json")
     assert "warnThreshold is no setting (did you mean warningThreshold?); it is ignored" in said.out
+
+
+@pytest.mark.parametrize("verb", [("config", "check"), ("detectors",)])
+@pytest.mark.parametrize("profile", ["documented", "reference-2026-9", "extended"])
+def test_says_what_counts_with_another_profile_alone(
+    cli: Cli, verb: tuple[str, ...], profile: str
+) -> None:
+    own = {"documented": {"criticalThreshold": 25}, "extended": {"extended": {"patience": 2}}}
+    for meant, setting in own.items():
+        Path("agents.json").write_text(json.dumps({"enabled": True, **setting}))
+        said = cli(*verb, "agents.json", "--profile", profile)
+        assert said.code == 0
+        (key,) = setting
+        text = f"{key} has no effect: the profile is {profile}, and it counts with {meant}"
+        assert (text in said.out + said.err) is (profile != meant)
+
+
+def test_the_deployment_s_profile_is_the_default(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    part = {"detectors": {"cycle": {"warn": 6}}, "tools": {"ba*": {"patience": 2}}}
+    Path("agents.json").write_text(json.dumps({"enabled": True, "extended": part}))
+    assert "has no effect" in cli("config", "check", "agents.json").out
+    monkeypatch.setenv("LOOPSTREAM_DEPLOYMENT__PROFILE", "extended")
+    (line,) = cli("config", "check", "agents.json").out.splitlines()
+    assert "on, profile extended, history 240, patience 1, mode enforce, guard 3" in line
+    assert "cycle (warn 6, block 8, abort 0, maxPeriod 16" in line
+    assert line.endswith("tool ba* by itself")
+    (row,) = cli("config", "check", "agents.json", "-o", "json").json
+    told = row["resolved"]["extended"]
+    assert told["detectors"]["cycle"]["warn"] == 6
+    assert told["tools"]["ba*"]["patience"] == 2
+    assert "warningThreshold" not in row["resolved"]
