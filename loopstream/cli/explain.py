@@ -32,6 +32,12 @@ if TYPE_CHECKING:
     from loopstream.replay.story import Entry
 
 _PREVIEW: Final = 60
+_FACTS: Final = {
+    **{name: name for name in ("agent", "session", "runner", "status", "calls", "refused")},
+    "warnings": "warnings",
+    "blocks": "blocked calls",
+    "shadow": "shadow verdicts",
+}
 
 
 def explain(
@@ -190,8 +196,9 @@ def _closing(told: Told) -> Iterator[str]:
     found = told.identity
     if not found:
         return
-    names = ("agent", "session", "runner", "status", "calls", "refused", "warnings", "blocks")
-    facts = [f"{name} {found[name]}" for name in names if name in found]
+    facts = [f"{label} {found[name]}" for name, label in _FACTS.items() if name in found]
+    if found.get("mode") == "shadow":
+        facts.append("all of it in shadow")
     facts += [f"{found[name]} events {name}" for name in ("gaps", "lost") if found.get(name)]
     yield f"{told.where}: {', '.join(facts)}"
     if told.partial:

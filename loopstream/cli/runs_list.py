@@ -22,7 +22,17 @@ from loopstream.errors import UsageError
 if TYPE_CHECKING:
     from loopstream.config import Settings
 
-_COLUMNS: Final = ("run", "agent", "status", "calls", "detector", "count", "reason")
+_COLUMNS: Final = (
+    "run",
+    "agent",
+    "status",
+    "calls",
+    "blocked_calls",
+    "shadow",
+    "detector",
+    "count",
+    "reason",
+)
 
 Row = dict[str, Any]
 
@@ -50,6 +60,10 @@ def list_runs(
     values: SetValues = None,
 ) -> None:
     """List the runs, as workers wrote them down at their last checkpoints.
+
+    Blocked calls were refused, or would be again if they came; `shadow` counts warnings, blocks and
+    aborts that were only published (mode shadow). Where the whole deployment is in shadow, a
+    standing is marked so: it is what it would be.
 
     With --watch a terminal shows the table as it changes; elsewhere each change is a line.
 
@@ -81,7 +95,16 @@ def _once(settings: Settings, wanted: Callable[[Row], bool], output: Output) -> 
     from loopstream.cli.runs_table import read_summaries
 
     rows = sorted(filter(wanted, read_summaries(settings).values()), key=_newest_last)
-    show((row | {"run": run_name(row)} for row in rows), _COLUMNS, output)
+    if output is Output.TABLE:
+        show(map(_told, rows), _COLUMNS, output)
+    else:
+        show((row | {"run": run_name(row)} for row in rows), (), output)
+
+
+def _told(row: Row) -> Row:
+    from loopstream.cli.runs_table import told
+
+    return told(row) | {"run": run_name(row)}
 
 
 def _watch(settings: Settings, wanted: Callable[[Row], bool], output: Output) -> None:
@@ -95,8 +118,7 @@ def _watch(settings: Settings, wanted: Callable[[Row], bool], output: Output) ->
         if output is Output.TABLE and sys.stdout.isatty():
             _on_screen(seen, wanted)
         else:
-            rows = (row | {"run": run_name(row)} for _, row in seen if row and wanted(row))
-            _as_lines(rows, output)
+            _as_lines((row for _, row in seen if row and wanted(row)), output)
 
 
 def _as_lines(rows: Iterator[Row], output: Output) -> None:
@@ -104,10 +126,10 @@ def _as_lines(rows: Iterator[Row], output: Output) -> None:
 
     if output is Output.NDJSON:
         for row in rows:
-            print_json_line(row)
+            print_json_line(row | {"run": run_name(row)})
         return
     widths = dict.fromkeys(_COLUMNS, 10) | {"run": 28, "agent": 16, "detector": 24}
-    for line in aligned(rows, widths):
+    for line in aligned(map(_told, rows), widths):
         print_line(line)
 
 
@@ -121,7 +143,7 @@ def _on_screen(seen: Iterator[tuple[str, Row | None]], wanted: Callable[[Row], b
         for key, row in seen:
             runs.pop(key, None)
             if row is not None and wanted(row):
-                runs[key] = row | {"run": run_name(row)}
+                runs[key] = _told(row)
             # The newest at the top: what does not fit on the screen is the oldest.
             newest = sorted(runs.values(), key=_newest_last, reverse=True)
             live.update(table_of(newest[: live.console.height], _COLUMNS))

@@ -35,7 +35,8 @@ _LINES: Final = (
     "outcomes",
     "refused",
     "warnings",
-    "blocks",
+    "blocked_calls",
+    "shadow",
     "gaps",
     "lost",
     "last_event",
@@ -57,11 +58,15 @@ def show(
     $ loopstream runs show monday-17
     ```
 
-    The record is as of the worker's last checkpoint; the modes are those of the run's agent now.
+    The record is as of the worker's last checkpoint, which is at most
+    worker.checkpoint_max_interval_s away: standing, reason, warnings and blocked calls. Counts of a
+    run of which nothing was said since (calls, outcomes, last event) may be 30 s older. The modes
+    are those of the run's agent now.
     Exit code 2 if no worker knows the run.
     """
     from loopstream.cli.config_show import blocks_of
     from loopstream.cli.runs_table import read_summaries, scope_of
+    from loopstream.policy.deployment import PROFILES
     from loopstream.policy.in_force import modes
 
     settings = settings_of(bootstrap, prefix, config, values)
@@ -70,9 +75,11 @@ def show(
     if row is None:
         hint = "Is a worker running? `loopstream runs list` shows all; records come at checkpoints."
         raise UsageError("no worker knows this run.", where=run, hint=hint)
-    told = settings.deployment
+    # Of the deployment that the record is from: this process may have been told another.
+    of_run = (name for name in PROFILES if name == row.get("profile"))
+    profile = next(of_run, settings.deployment.profile)
     blocks = blocks_of(settings, row.get("agent"))
-    found = modes(told.profile, blocks, deployment=told.mode)
+    found = modes(profile, blocks, deployment=row.get("mode", "enforce"))
     row["modes"] = {detector: mode for detector, mode, _ in found}
     if output is not Output.TABLE:
         show_rows([row], (), output)
@@ -82,13 +89,19 @@ def show(
 
 
 def _lines(row: dict[str, Any]) -> Iterator[str]:
+    from loopstream.cli.runs_table import told
+
+    in_shadow = " (shadow: not refused)" if row.get("mode") == "shadow" else ""
+    row = told(row)
     for name in _LINES:
         if name in row:
             value = _time(row[name]) if name in _TIMES else row[name]
             yield f"{name.replace('_', ' '):13} {value}"
     for block in row.get("standing", ()):
         target = block.get("signature") or block.get("tool") or ""
-        yield f"{'standing':13} {block['detector']} ({block['count']}): {target}"
+        yield f"{'standing':13} {block['detector']} ({block['count']}): {target}{in_shadow}"
+    if not row.get("standing"):
+        yield f"{'standing':13} nothing is refused"
     held = [f"{name} {mode}" for name, mode in row["modes"].items() if mode != "enforce"]
     yield f"{'modes':13} {', '.join(held) or 'all detectors are enforced'}"
     yield f"{'position':13} partition {row['partition']}, offset {row['offset']}"

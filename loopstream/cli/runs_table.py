@@ -61,6 +61,12 @@ def changes(
                 yield key, summary
 
 
+def told(row: dict[str, Any]) -> dict[str, Any]:
+    """A summary as tables show it: blocked calls by that name, a standing in shadow marked."""
+    standing = f"{row['status']} (shadow)" if row.get("mode") == "shadow" else row["status"]
+    return row | {"status": standing, "blocked_calls": row["blocks"], "shadow": row["shadow"]}
+
+
 def scope_of(run: str) -> str:
     """The scope key of a run as it is named on the command line.
 

@@ -43,8 +43,8 @@ class View(Protocol):
 def table_of(board: Board) -> Table:
     """All runs as a table; texts are shown as they are, never as markup."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("agent", "does", "calls", "warned", "blocked", "status", "because"):
-        right = name in {"calls", "warned", "blocked"}
+    for name in ("agent", "does", "calls", "warned", "blocked calls", "status", "because"):
+        right = name in {"calls", "warned", "blocked calls"}
         table.add_column(name, justify="right" if right else "left")
     for seen in board.all():
         table.add_row(

@@ -31,8 +31,12 @@ class RunSummary(Model):
     session: Id | None = None
     runner: Id | None = None
     status: RunStatus
+    mode: Literal["shadow"] | None = None
+    """``shadow``: the whole deployment only looks on; the standing is what it would be."""
+    profile: Id | None = None
+    """The deployment's."""
     action: Id | None = None
-    """Action of the newest warning, block or abort."""
+    """Of the newest warning, block or abort, or of what an operator ordered since."""
     detector: Id | None = None
     count: Counter = 0
     reason: Annotated[str, Field(max_length=1024)] | None = None
@@ -41,7 +45,11 @@ class RunSummary(Model):
     outcomes: Counter = 0
     refused: Counter = 0
     warnings: Counter = 0
+    """Announced, and acted on."""
     blocks: Counter = 0
+    """Calls that were judged critical and refused; not the number of block verdicts."""
+    shadow: Counter = 0
+    """Warnings, blocks and aborts in mode shadow: published, and acted on by nobody."""
     gaps: Counter = 0
     lost: Counter = 0
     standing: tuple[StandingBlock, ...] = Field(default=(), max_length=1024)

@@ -141,7 +141,7 @@ class Partition:
             self._controls.pin_present()
         self._dirty: dict[str, None] = {}
         self._unstored: set[str] = set()
-        self._summaries = Summaries()
+        self._summaries = Summaries(deployment)
         self._appended = 0
         self._waiting: tuple[int, Decoded] | None = None
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from loopstream.policy.deployment import Deployment
 from loopstream.policy.summary import status_of, summary_of
 from loopstream.state.run import RunState
 
-# Mere progress is shown this often at most; a changed standing at once. Append time.
+# Mere progress (calls, last event) is shown this often at most; whatever was said of the run, and
+# so each change of its standing, with the next rows. Append time.
 _QUIET_MS: Final = 30_000
 
 
@@ -19,9 +21,14 @@ class _Shown(NamedTuple):
 
 
 class Summaries:
-    """Remembers what was shown of each run; lost at a restart, which only shows it again."""
+    """Remembers what was shown of each run; lost at a restart, which only shows it again.
 
-    def __init__(self) -> None:
+    Args:
+        deployment: whose runs they are.
+    """
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._deployment = deployment
         self._shown: dict[str, _Shown] = {}
         self._new: list[tuple[str, dict[str, Any]]] = []
 
@@ -39,7 +46,7 @@ class Summaries:
         self._shown[state.scope] = now
         if state.ended is not None:
             del self._shown[state.scope]
-        fields = summary_of(state).model_dump(mode="json", exclude_none=True)
+        fields = summary_of(state, self._deployment).model_dump(mode="json", exclude_none=True)
         self._new.append((state.scope, fields))
 
     def forget(self, scope: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from loopstream.events.summary import RunStatus, RunSummary, StandingBlock
+from loopstream.policy.deployment import Deployment
 from loopstream.policy.reasons import text_of
 from loopstream.state.run import RunState
 
@@ -22,9 +23,16 @@ def status_of(state: RunState) -> RunStatus:
     return "warned" if state.totals.warnings else "active"
 
 
-def summary_of(state: RunState) -> RunSummary:
-    """The run as of its last event."""
+def summary_of(state: RunState, deployment: Deployment | None = None) -> RunSummary:
+    """The run as of its last event.
+
+    Args:
+        deployment: whose run it is; None: any that enforces. In mode ``shadow`` nobody was warned
+            and nothing refused: the standing is what it would be, and the verdicts count as
+            ``shadow`` alone.
+    """
     said, totals = state.last_verdict, state.totals
+    acted = deployment is None or deployment.mode == "enforce"
     reason = None if said is None else text_of(said)
     standing = [
         StandingBlock(
@@ -42,6 +50,8 @@ def summary_of(state: RunState) -> RunSummary:
         session=state.session,
         runner=state.runner,
         status=status_of(state),
+        mode=None if acted else "shadow",
+        profile=None if deployment is None else deployment.profile,
         action=None if said is None else said.action,
         detector=None if said is None else said.detector,
         count=0 if said is None else said.times,
@@ -50,8 +60,9 @@ def summary_of(state: RunState) -> RunSummary:
         calls=totals.calls,
         outcomes=totals.outcomes,
         refused=totals.refused,
-        warnings=totals.warnings,
-        blocks=totals.blocks,
+        warnings=totals.warnings if acted else 0,
+        blocks=totals.blocks if acted else 0,
+        shadow=totals.withheld,
         gaps=totals.gaps,
         lost=totals.lost,
         standing=tuple(standing),

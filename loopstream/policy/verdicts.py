@@ -17,6 +17,7 @@ from loopstream.policy.orders import Order
 from loopstream.state.run import RunState, Said, Standing, Target
 
 _ORDERED: Final = frozenset((Action.RELEASE, Action.ABORT))
+_ASKED: Final = frozenset((Action.WARN, Action.BLOCK, Action.ABORT))
 _COUNTED: Final = 8
 _LOOKED_AT: Final = 32
 _MAX_KEY: Final = 4096
@@ -164,6 +165,8 @@ def publish(
             trigger.time,
             None if order is None else decision.reason,
         )
+    mode = decision.mode or deployment.mode
+    state.totals.withheld += mode == "shadow" and decision.action in _ASKED
     target = decision.target
     targets = decision.targets or (() if target is None else (target,))
     return Verdict.trusted(
@@ -196,7 +199,7 @@ def publish(
             note=None if order is None else order.note,
             command=None if order is None else order.offset,
         ),
-        mode=decision.mode or deployment.mode,
+        mode=mode,
         instead_of=decision.instead_of,
         profile=deployment.profile,
         settings=limits.digest,

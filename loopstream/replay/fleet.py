@@ -12,28 +12,32 @@ _BUCKETS: Final = 60
 _TABLES: Final = {
     "In all": """
         select count(*) as runs, coalesce(sum(calls), 0)::bigint as calls,
-            count(*) filter (where warnings + blocks + aborts > 0) as runs_spoken_to,
-            count(*) filter (where blocks + aborts > 0) as runs_stopped,
+            count(*) filter (where warnings + block_verdicts + aborts > 0) as runs_spoken_to,
+            count(*) filter (where block_verdicts + aborts > 0) as runs_stopped,
             coalesce(sum(calls_after_first), 0)::bigint as calls_after_first_warning,
             round(coalesce(sum(ms_after_first), 0) / 1000.0, 1) as seconds_after_first_warning
         from runs""",
     "Agents that loop most": """
         select agent, count(*) as runs,
-            count(*) filter (where warnings + blocks + aborts > 0) as runs_spoken_to,
-            sum(warnings)::bigint as warnings, sum(blocks)::bigint as blocks,
-            sum(aborts)::bigint as aborts,
+            count(*) filter (where warnings + block_verdicts + aborts > 0) as runs_spoken_to,
+            sum(warnings)::bigint as warnings, sum(block_verdicts)::bigint as block_verdicts,
+            sum(aborts)::bigint as aborts, sum(shadow_verdicts)::bigint as shadow_verdicts,
             sum(calls_after_first)::bigint as calls_after_first_warning,
             round(sum(ms_after_first) / 1000.0, 1) as seconds_after_first_warning
-        from runs group by agent having sum(warnings + blocks + aborts) > 0
+        from runs group by agent
+        having sum(warnings + block_verdicts + aborts + shadow_verdicts) > 0
         order by runs_spoken_to desc, calls_after_first_warning desc, agent limit 20""",
     "Tools that loop most": """
-        select tool, detector, count(distinct scope) as runs, count(*) as verdicts,
+        select tool, detector, count(distinct scope) as runs,
+            count(*) filter (where mode <> 'shadow') as verdicts,
+            count(*) filter (where mode = 'shadow') as shadow_verdicts,
             max("count") as highest_count
         from verdicts where level <> 'none' and action <> 'release'
         group by tool, detector order by runs desc, verdicts desc, tool limit 20""",
     "Runs that went on longest after their first warning": """
         select coalesce(run, scope) as run, agent, status, calls, calls_after_first,
-            round(ms_after_first / 1000.0, 1) as seconds_after_first, warnings, blocks, aborts
+            round(ms_after_first / 1000.0, 1) as seconds_after_first, warnings, block_verdicts,
+            aborts
         from runs where calls_after_first > 0 order by calls_after_first desc, run limit 20""",
     "Calls repeated most": """
         select coalesce(run, scope) as run, agent, tool, calls, results as different_results,

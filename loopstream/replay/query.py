@@ -48,20 +48,23 @@ with told as (
         min("partition") as "partition"
     from events where scope is not null group by scope
 ), said as (
-    select scope, count(*) filter (where action = 'warn') as warnings,
-        count(*) filter (where action = 'block') as blocks,
-        count(*) filter (where action = 'abort') as aborts,
-        min(judged_time) filter (where level <> 'none') as first_spoken,
-        min(event_offset) filter (where level <> 'none') as first_spoken_offset
-    from verdicts group by scope
+    select scope, count(*) filter (where action = 'warn' and acted) as warnings,
+        count(*) filter (where action = 'block' and acted) as block_verdicts,
+        count(*) filter (where action = 'abort' and acted) as aborts,
+        count(*) filter (where action in ('warn', 'block', 'abort') and not acted)
+            as shadow_verdicts,
+        min(judged_time) filter (where level <> 'none' and acted) as first_spoken,
+        min(event_offset) filter (where level <> 'none' and acted) as first_spoken_offset
+    from (select *, mode <> 'shadow' as acted from verdicts) group by scope
 ), after as (
     select e.scope, count(*) as calls_after_first,
         epoch_ms(max(e.append_time)) - epoch_ms(any_value(s.first_spoken)) as ms_after_first
     from events e join said s on e.scope = s.scope and e."offset" > s.first_spoken_offset
     where e.type = 'tool_call' group by e.scope
 )
-select told.*, coalesce(warnings, 0) as warnings, coalesce(blocks, 0) as blocks,
-    coalesce(aborts, 0) as aborts, first_spoken,
+select told.*, coalesce(warnings, 0) as warnings,
+    coalesce(block_verdicts, 0) as block_verdicts, coalesce(aborts, 0) as aborts,
+    coalesce(shadow_verdicts, 0) as shadow_verdicts, first_spoken,
     coalesce(calls_after_first, 0) as calls_after_first,
     coalesce(ms_after_first, 0) as ms_after_first
 from told left join said using (scope) left join after using (scope);

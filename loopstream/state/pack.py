@@ -76,7 +76,7 @@ def pack(state: RunState) -> bytes:
         b"".join(state.mutes),
         None if state.aborted is None else _pack_standing(None, state.aborted, texts, names),
         state.verdict_seq,
-        [getattr(state.totals, name) for name in Totals.__slots__],
+        _pack_totals(state.totals),
         _pack_said(state.last_verdict),
         _pack_history(state.history, digests, names),
     ]
@@ -133,13 +133,19 @@ def _restore(scope: str, fields: list[Any]) -> RunState:
     state.standing = dict(_unpack_standing(item, texts, names) for item in standing)
     state.mutes = _cut(mutes)
     state.aborted = None if aborted is None else _unpack_standing(aborted, texts, names)[1]
-    for name, value in zip(Totals.__slots__, totals, strict=True):
+    for name, value in zip(Totals.__slots__, totals, strict=False):
         setattr(state.totals, name, value)
     state.last_verdict = None if last_verdict is None else Said(*last_verdict)
     state.history = _unpack_history(history, digests, names)
     if extended:
         state.extended = unpack_book(extended[0], digests, names)
     return state
+
+
+def _pack_totals(totals: Totals) -> list[int]:
+    """Shadow verdicts only where there are any: other rows keep their bytes."""
+    values = [getattr(totals, name) for name in Totals.__slots__]
+    return values if totals.withheld else values[:-1]
 
 
 def _pack_said(said: Said | None) -> list[Any] | None:

@@ -59,14 +59,20 @@ class Said(NamedTuple):
 
 
 class Totals:
-    """What a run has seen so far; shown to people, never judged by."""
+    """What a run has seen so far; shown to people, never judged by.
 
-    __slots__ = ("blocks", "calls", "gaps", "lost", "outcomes", "refused", "warnings")
+    ``blocks`` are calls that were judged critical, ``withheld`` the warnings, blocks and aborts that
+    were published in mode shadow.
+    """
+
+    # In the order of the row, which leaves a zero at the end out.
+    __slots__ = ("blocks", "calls", "gaps", "lost", "outcomes", "refused", "warnings", "withheld")
 
     def __init__(self) -> None:
         self.calls = self.outcomes = self.refused = 0
         self.warnings = self.blocks = 0
         self.gaps = self.lost = 0
+        self.withheld = 0
 
 
 class RunState:

@@ -63,13 +63,18 @@ class Roll:
         return run.status in LIVE and now_ms - run.last_event < self._idle_ms
 
     def counts(self, now_ms: int) -> dict[str, int]:
-        """Live runs by standing, and all that were ended by an abort."""
+        """Live runs by standing, and all that were ended by an abort.
+
+        ``shadow``: those that would be blocked, were their deployment not in shadow.
+        """
         tally: Counter[str] = Counter()
         for run in self.newest():
             if run.status == "aborted" or self.is_live(run, now_ms):
                 tally[run.status] += 1
+                tally["shadow"] += run.mode == "shadow" and run.status == "blocked"
         return {
             "active": tally["active"] + tally["warned"] + tally["blocked"],
-            "blocked": tally["blocked"],
+            "blocked": tally["blocked"] - tally["shadow"],
+            "shadow": tally["shadow"],
             "aborted": tally["aborted"],
         }

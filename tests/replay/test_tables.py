@@ -148,7 +148,10 @@ def test_questions_to_the_topics(on_kafka: Cli, cluster: Any, tmp_path: Path) ->
     cluster.wait_judged(["r1"])
     cluster.stop(worker)
     said = on_kafka(
-        "sql", "select run, warnings, blocks > 0 blocked from runs order by run", "-o", "ndjson"
+        "sql",
+        "select run, warnings, block_verdicts > 0 blocked from runs order by run",
+        "-o",
+        "ndjson",
     )
     assert said.code == 0, said.err
     assert said.rows == [
