@@ -26,6 +26,7 @@ from loopstream.cli import (
     replay,
     report,
     runs_list,
+    runs_order,
     runs_show,
     scenarios,
     schemas,
@@ -110,9 +111,11 @@ _keys.command("issue")(keys.issue)
 
 app.command("publish", rich_help_panel=WATCH)(publish.publish)
 app.command("verdicts", rich_help_panel=WATCH)(verdicts.verdicts)
-_runs = _group("runs", "List runs, and show what became of one.", WATCH)
+_runs = _group("runs", "List runs, show what became of one; release and abort.", WATCH)
 _runs.command("list")(runs_list.list_runs)
 _runs.command("show")(runs_show.show)
+_runs.command("release")(runs_order.release)
+_runs.command("abort")(runs_order.abort)
 
 app.command("replay", rich_help_panel=FORENSICS)(piped(replay.replay))
 app.command("diff", rich_help_panel=FORENSICS)(piped(diff.diff))

@@ -61,8 +61,8 @@ class Said(NamedTuple):
 class Totals:
     """What a run has seen so far; shown to people, never judged by.
 
-    ``blocks`` are calls that were judged critical, ``withheld`` the warnings, blocks and aborts that
-    were published in mode shadow.
+    ``blocks`` are calls that were judged critical, ``withheld`` the warnings, blocks and aborts
+    that were published in mode shadow.
     """
 
     # In the order of the row, which leaves a zero at the end out.

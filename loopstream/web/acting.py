@@ -68,7 +68,7 @@ async def command(request: web.Request) -> web.Response:
     scope = scope_key(named.get("id"), named.get("session"))
     action = _action(form)
     if scope is None or not site.board.knows(scope):
-        raise web.HTTPNotFound(text="No worker knows this run.")
+        raise web.HTTPNotFound(text=_unknown(_text(form, "run"), scope))
     reason, by = _words(request, form)
     offset = await site.desk.write(action, scope, reason, by)
     return _written(request, action, offset, reason, by, run_name(scope))
@@ -85,6 +85,13 @@ async def abort_agent(request: web.Request) -> web.Response:
     reason, by = _words(request, form)
     offset = await site_of(request).desk.write_to_agent("abort", agent, reason, by)
     return _written(request, "abort", offset, reason, by, f"all runs of {agent}")
+
+
+def _unknown(named: str, scope: str | None) -> str:
+    """Why a run was not found, and how it is named: by hand the ``id=`` is easily forgotten."""
+    if scope is None:
+        return f"run={shown(named[:128])} names no run: write run=id=RUN, or run=session=SESSION."
+    return f"No worker knows the run {run_name(shown(scope[:128]))}."
 
 
 def cookie_name(request: web.Request) -> str:
