@@ -14,6 +14,7 @@ from loopstream.runtime.endpoint import Endpoint
 from loopstream.runtime.hardening.consumer import BatchConsumer
 from loopstream.runtime.health import SHARE_OF_LIMIT, Health
 from loopstream.runtime.lanes import Lanes
+from loopstream.runtime.lifecycle import Lifecycle, connected
 from loopstream.runtime.metrics import Exposition
 from loopstream.runtime.settings import WorkerSettings
 from loopstream.runtime.stats import Stats
@@ -40,6 +41,8 @@ class Monitor:
         self._endpoint: Endpoint | None = None
         limit = max(settings.progress_timeout_s, settings.recovery_timeout_s) * SHARE_OF_LIMIT
         self.health = Health(limit, self._ready)
+        servers = ",".join(settings.connection.bootstrap)
+        self._lifecycle = Lifecycle(app.core.topics.events, servers)
 
     @property
     def stats(self) -> Stats:
@@ -69,9 +72,12 @@ class Monitor:
     def observe(self, progress: Hashable, *, waiting: bool) -> None:
         """Look once, from the event loop."""
         self.health.observe(progress, waiting=waiting)
+        owned = (lane.number for lane in self.lanes) if self._ready() else None
+        self._lifecycle.look(owned, connected=connected(self._app.consumer))
 
     def close(self) -> None:
-        """Close the port."""
+        """The worker has stopped: close the port."""
+        self._lifecycle.stopped()
         if self._endpoint is not None:
             self._endpoint.close()
             self._endpoint = None

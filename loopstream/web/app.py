@@ -111,8 +111,9 @@ async def serve(settings: Settings, stop: asyncio.Event, announce: Callable[[str
         max_line_size=2 * MAX_CURSOR,
         shutdown_timeout=3.0,
     )
-    await runner.setup()
     try:
+        if not await _set_up(runner, stop):
+            return
         host, port = settings.web.host, settings.web.port
         site = web.TCPSite(runner, host, port)
         try:
@@ -128,6 +129,20 @@ async def serve(settings: Settings, stop: asyncio.Event, announce: Callable[[str
         await runner.cleanup()
 
 
+async def _set_up(runner: web.AppRunner, stop: asyncio.Event) -> bool:
+    """Set up, unless told to stop meanwhile: the first look at Kafka may take its time."""
+    setup, stopped = asyncio.ensure_future(runner.setup()), asyncio.ensure_future(stop.wait())
+    await asyncio.wait({setup, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if not setup.done():
+        setup.cancel()
+        with suppress(asyncio.CancelledError):
+            await setup
+        return False
+    await setup
+    return True
+
+
 async def _fed(app: web.Application) -> AsyncIterator[None]:
     site = app[SITE]
     if not isinstance(site, Site):
@@ -135,14 +150,22 @@ async def _fed(app: web.Application) -> AsyncIterator[None]:
     feed = Feed(site.settings, site.board, asyncio.get_running_loop())
     feed.start()
     try:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(site.board.ready.wait(), _READY_S)
+        await _first_of(site.board.ready, feed.failed)
         if not site.board.ready.is_set() and feed.failure is not None:
             raise feed.failure
         yield
     finally:
         await asyncio.to_thread(feed.close)
         await site.stories.close()
+
+
+async def _first_of(*events: asyncio.Event) -> None:
+    waiting = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waiting, timeout=_READY_S, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for one in waiting:
+            one.cancel()
 
 
 async def _closing(app: web.Application) -> None:

@@ -26,6 +26,7 @@ from loopstream.web.ring import MAX_VERDICTS, Said
 
 _POLL_MS: Final = 200
 _QUIET_S: Final = 5.0
+_CLOSE_S: Final = 1.0
 _RETRY_S: Final = 1.0
 _LOG: Final = logging.getLogger("loopstream.web")
 
@@ -50,6 +51,7 @@ class Feed:
         self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
         self._nexts: dict[TopicPartition, int] = {}
         self.failure: LoopstreamError | None = None
+        self.failed = asyncio.Event()
         self._answered = 0.0
 
     def start(self) -> None:
@@ -57,9 +59,12 @@ class Feed:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop reading; waits for the thread, which never waits for the event loop then."""
+        """Stop reading; waits a moment for the thread, which never waits for the event loop then.
+
+        With Kafka away it may be waiting for an answer: it is left to that, and ends with us.
+        """
         self._stop.set()
-        self._thread.join(10)
+        self._thread.join(_CLOSE_S)
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -67,10 +72,15 @@ class Feed:
                 with connected(self._settings.connection, self._settings.timeout_s) as client:
                     self._follow(client)
             except LoopstreamError as error:
+                if self._stop.is_set():
+                    return
                 self.failure = error
+                self._loop.call_soon_threadsafe(self.failed.set)
                 _LOG.warning("%s", error)
                 self._tell_connected(False)
             except Exception:  # noqa: BLE001 - see below
+                if self._stop.is_set():
+                    return
                 # Whatever it was, the pages must not stand still for ever without a word.
                 _LOG.exception("reading failed; trying again")
                 self._tell_connected(False)
