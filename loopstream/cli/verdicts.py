@@ -72,18 +72,23 @@ def verdicts(
     $ loopstream verdicts --follow -o ndjson | jq .reason
     ```
 
+    In the table blocks of a run that repeat each other are put together (x12); the JSON forms and
+    the topic have each of them.
+
     Only the partition of the run is read when --run is given.
     """
     if follow and output is Output.JSON and limit is None:
         raise UsageError("--follow with -o json never ends.", hint="Take -o ndjson.")
     if new and not follow:
         raise UsageError("--new makes sense with --follow only.")
+    from loopstream.web.collapse import collapsed_lines
+
     settings = settings_of(bootstrap, prefix, config, values)
     seen = _Seen()
     rows = islice(seen.watch(_read(settings, run, follow, new, seen)), limit)
     try:
         if output is Output.TABLE:
-            for line in aligned((_table_row(row) for row in rows), _COLUMNS):
+            for line in aligned(map(_table_row, collapsed_lines(rows)), _COLUMNS):
                 print_line(line)
         else:
             show(rows, (), output)
@@ -142,4 +147,5 @@ def _table_row(row: dict[str, Any]) -> dict[str, Any]:
 
     at = time.strftime("%H:%M:%S", time.localtime(row["append_time"] / 1000))
     run = row.get("run") or f"(no run) {row.get('session', '')}"
-    return row | {"time": at, "run": run, "action": f"{row['action']}{marked(row)}"}
+    times = f" x{row['times']}" if "times" in row else ""
+    return row | {"time": at, "run": run, "action": f"{row['action']}{times}{marked(row)}"}

@@ -8,6 +8,7 @@ from typing import Final
 from loopstream.config import Settings
 from loopstream.replay.kafka import TopicReader, connected
 from loopstream.runtime.topics import Topics
+from loopstream.web.facts import Pins
 from loopstream.web.records import news_of
 from loopstream.web.ring import Said
 
@@ -16,7 +17,7 @@ _MAX: Final = 2**63 - 2
 
 
 class Archive:
-    """Looks single records up, a few at a time.
+    """Looks single records up, a few at a time; the partitions' pins among them.
 
     Raises:
         SettingsError: the keys of signed verdicts can't be read.
@@ -26,6 +27,7 @@ class Archive:
         self._settings = settings
         self._keys = settings.signing.read()
         self._turns = asyncio.Semaphore(_AT_ONCE)
+        self.pins = Pins(settings)
 
     async def find(self, verdict_id: str, position: str) -> Said | None:
         """The verdict of this id at ``partition-offset``; None if it is not there (any more).

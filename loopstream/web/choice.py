@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final
 from urllib.parse import urlencode
 
 from loopstream.events import Verdict
+from loopstream.web.collapse import Shown, collapsed
 from loopstream.web.ring import Said
 
 FIELDS: Final = ("agent", "tool", "detector", "action")
@@ -45,9 +45,9 @@ class Choice:
             and self.action in {"", action}
         )
 
-    def pick(self, said: Iterable[Said], limit: int) -> list[Said]:
-        """The first few that are shown."""
-        return list(islice((item for item in said if self.takes(item.verdict)), limit))
+    def pick(self, said: Iterable[Said], limit: int) -> list[Shown]:
+        """The first few rows; ``said`` has the newest first."""
+        return collapsed((item for item in said if self.takes(item.verdict)), limit)
 
     @property
     def query(self) -> str:

@@ -14,6 +14,7 @@ from aiohttp import web
 
 from loopstream.web.board import Board
 from loopstream.web.choice import Choice
+from loopstream.web.collapse import collapsed
 from loopstream.web.cursor import decode
 from loopstream.web.render import render
 from loopstream.web.ring import Said
@@ -124,7 +125,7 @@ class Stream:
             return mark + _event("resync", "1")
         if not chosen:
             return mark + "\n"
-        rows = render("rows.html.j2", said=chosen[::-1])
+        rows = render("rows.html.j2", said=collapsed(chosen[::-1], MAX_ROWS))
         return mark + _event("verdicts", rows)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -13,10 +13,15 @@ from aiohttp import web
 from loopstream.errors import UsageError
 from loopstream.events.summary import RunSummary
 from loopstream.partition.settings import EVERYONE, SettingsInForce
+from loopstream.policy.advice import Note, NoteKind, explain
+from loopstream.policy.deployment import Mode, Profile
+from loopstream.policy.extended_settings import view_in_force
 from loopstream.policy.in_force import Blocks, modes
-from loopstream.policy.settings import refuse, resolved_view
-from loopstream.web.board import Block, Command, now_ms
+from loopstream.policy.settings import refuse
+from loopstream.web.board import Block, Board, Command, now_ms
 from loopstream.web.choice import FIELDS, Choice
+from loopstream.web.collapse import collapsed
+from loopstream.web.facts import facts_of
 from loopstream.web.render import cleaned, run_query
 from loopstream.web.site import page, piece, scope_of, site_of
 from loopstream.web.strip import strip_of
@@ -109,7 +114,7 @@ async def run(request: web.Request) -> web.Response:
         "run.html.j2",
         scope=scope,
         summary=summary,
-        said=said[:MAX_ROWS],
+        said=collapsed(said, MAX_ROWS),
         agent=agent,
         commands=[each for each in board.commands if _is_for(each, scope, agent)][:50],
         events=f"/events?{run_query(scope)}&{urlencode({'after': board.ring.cursor})}",
@@ -149,15 +154,19 @@ async def verdict(request: web.Request) -> web.Response:
 
 async def settings(request: web.Request) -> web.Response:
     """Detector settings as they were pushed and what they come to; the deployment's policy."""
-    board = site_of(request).board
+    site = site_of(request)
+    board = site.board
+    facts = facts_of(board, await site.archive.pins.find())
+    told = _Told(board, facts.profile or board.deployment.profile, facts.mode or "enforce")
     blocks = sorted(board.blocks.values(), key=lambda block: (block.key != EVERYONE, block.key))
     return page(
         request,
         "settings.html.j2",
-        deployment=board.deployment,
-        everyone=_resolved(request, None),
-        modes=_modes(request, None),
-        blocks=[_block(request, block) for block in blocks[:MAX_AGENTS]],
+        facts=facts,
+        assumed=told.profile,
+        everyone=told.resolved(None),
+        modes=told.modes(None),
+        blocks=[told.block(block) for block in blocks[:MAX_AGENTS]],
         hidden=max(0, len(blocks) - MAX_AGENTS),
         total=len(blocks),
     )
@@ -168,37 +177,48 @@ async def operators(request: web.Request) -> web.Response:
     return page(request, "operators.html.j2", commands=list(site_of(request).board.commands)[:200])
 
 
-def _block(request: web.Request, block: Block) -> dict[str, Any]:
-    text = block.text or ""
-    try:
-        parsed = json.loads(text)
-        why = refuse(parsed)
-        pretty = json.dumps(parsed, indent=2, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        why, pretty = "not JSON", text
-    rows = [] if block.key == EVERYONE else _resolved(request, block.key)
-    lines = [cleaned(line, 500) for line in pretty.splitlines()[:400]]
-    modes = [] if block.key == EVERYONE else _modes(request, block.key)
-    return {"block": block, "lines": lines, "why": why, "rows": rows, "modes": modes}
+class _Told(NamedTuple):
+    """What blocks come to under a profile and a mode of the deployment."""
+
+    board: Board
+    profile: Profile
+    mode: Mode
+
+    def block(self, block: Block) -> dict[str, Any]:
+        """One block as it was pushed, and what its agent's settings come to."""
+        text = block.text or ""
+        try:
+            parsed = json.loads(text)
+            why = refuse(parsed)
+            pretty = json.dumps(parsed, indent=2, ensure_ascii=False)
+        except (ValueError, RecursionError):
+            why, pretty = "not JSON", text
+        lines = [cleaned(line, 500) for line in pretty.splitlines()[:400]]
+        notes = [] if why else [n.text for n in explain(parsed, self.profile) if _lost(n)]
+        shown = {"block": block, "lines": lines, "why": why, "notes": cleaned(notes, 500)}
+        if block.key == EVERYONE:
+            return shown | {"rows": [], "modes": []}
+        return shown | {"rows": self.resolved(block.key), "modes": self.modes(block.key)}
+
+    def resolved(self, agent: str | None) -> list[tuple[str, str]]:
+        """What an agent's blocks come to, as dotted names and values."""
+        in_force = SettingsInForce(self.profile)
+        for key in (EVERYONE, agent):
+            if key is not None and (block := self.board.blocks.get(key)) is not None:
+                in_force.put(key, block.text)
+        view = view_in_force(in_force.limits(agent))
+        return list(_leaves({name: view[name] for name in ("resolved", "guard")}))
+
+    def modes(self, agent: str | None) -> list[tuple[str, str, str]]:
+        """How far an agent's detectors are acted on: detector, mode, and where that is from."""
+        blocks = self.board.blocks
+        everyone, own = _taken(blocks.get(EVERYONE)), _taken(blocks.get(agent or ""))
+        found = modes(self.profile, Blocks(everyone, agent, own), deployment=self.mode)
+        return [*found]
 
 
-def _resolved(request: web.Request, agent: str | None) -> list[tuple[str, str]]:
-    """What an agent's blocks come to, as dotted names and values."""
-    board = site_of(request).board
-    in_force = SettingsInForce(board.deployment.profile)
-    for key in (EVERYONE, agent):
-        if key is not None and (block := board.blocks.get(key)) is not None:
-            in_force.put(key, block.text)
-    view = resolved_view(in_force.limits(agent))
-    return list(_leaves({name: view[name] for name in ("resolved", "guard")}))
-
-
-def _modes(request: web.Request, agent: str | None) -> list[tuple[str, str, str]]:
-    """How far an agent's detectors are acted on: detector, mode, and where that is from."""
-    board = site_of(request).board
-    everyone, own = _taken(board.blocks.get(EVERYONE)), _taken(board.blocks.get(agent or ""))
-    blocks, told = Blocks(everyone, agent, own), board.deployment
-    return [*modes(told.profile, blocks, deployment=told.mode)]
+def _lost(note: Note) -> bool:
+    return note.kind in {NoteKind.IGNORED, NoteKind.UNKNOWN_KEY}
 
 
 def _taken(block: Block | None) -> dict[str, Any] | None:

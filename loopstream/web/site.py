@@ -75,6 +75,7 @@ def page(request: web.Request, template: str, *, code: int = 200, **values: Any)
     text = render(
         template,
         path=request.path,
+        here="/" if request.path.startswith("/sign") else request.path_qs,
         prefix=site.settings.prefix,
         connected=site.board.connected,
         session=session_of(request),

@@ -327,3 +327,68 @@ def test_a_reader_that_takes_nothing_slows_nobody(house: House, dashboard: Dashb
     finally:
         for link in lazy:
             link.close()
+
+
+def test_settings_say_what_the_deployment_s_records_say(
+    house: House, blocked: str, tmp_path: Path
+) -> None:
+    """Not what this process happens to be told."""
+    misled = Dashboard(
+        house,
+        tmp_path,
+        LOOPSTREAM_DEPLOYMENT__PROFILE="extended",
+        LOOPSTREAM_DEPLOYMENT__MODE="shadow",
+        LOOPSTREAM_DEPLOYMENT__IDLE_S="120",
+    )
+    try:
+        known = f"/runs?q={blocked}"
+        wait_for("runs are known", lambda: f">{blocked}</a>" in misled.ask(known)[1])
+        text = bare(misled.ask("/settings")[1])
+        assert "Profile documented the newest run's record" in text
+        assert "Mode enforce the newest run's record" in text
+        assert re.search(r"Forgets a silent run after 1440 min the pin at events \d@\d", text)
+        assert "resolved for profile documented." in text
+        assert "warningThreshold 10" in text
+        assert "blocked shadow" not in bare(misled.ask(known)[1])
+    finally:
+        misled.stop()
+
+
+def test_refused_calls_that_are_tried_again_are_one_row(
+    house: House, dashboard: Dashboard, blocked: str
+) -> None:
+    turns(house, blocked, 6)
+    times = re.compile(r'data-times="(\d+)"')
+
+    def rows(page: str) -> list[int]:
+        text = dashboard.ask(page)[1]
+        found = [row for row in text.split("<tr id=") if f'data-run="{blocked}"' in row]
+        shown = [times.search(row) for row in found if 'class="block"' in row]
+        return [int(match[1]) for match in shown if match]
+
+    def all_told() -> bool:
+        house.settle()
+        blocks = len([v for v in house.verdicts(blocked) if v.action.value == "block"])
+        return blocks > 5 and sum(rows(f"/run?id={blocked}")) == blocks
+
+    wait_for("each is counted", all_told, 30)
+    assert len(rows(f"/run?id={blocked}")) <= 2
+    assert rows("/?detector=generic_repeat") == rows(f"/run?id={blocked}")
+
+
+def test_a_run_is_named_as_an_address_does(dashboard: Dashboard) -> None:
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    status, text, _ = dashboard.ask("/command", words("x") | {"run": "hand-run"}, bearer)
+    assert (status, "run=id=RUN" in text) == (404, True)
+    assert "No worker knows the run never." in dashboard.ask("/command", words("never"), bearer)[1]
+
+
+def test_signing_in_leads_back_to_the_page(dashboard: Dashboard) -> None:
+    for path in ("/", "/runs?status=blocked&agent=a%26b", "/run?id=x%26y"):
+        header = dashboard.ask(path)[1].partition("<main")[0]
+        found = re.search(r'href="(/sign-in\?back=[^"]*)"', header)
+        assert found is not None
+        form = dashboard.ask(html.unescape(found[1]))[1]
+        back = re.search(r'name="back" value="([^"]*)"', form)
+        assert back is not None
+        assert html.unescape(back[1]) == path

@@ -68,11 +68,26 @@
     const fresh = [...body.content.querySelectorAll("tr")].filter(
       (row) => !document.getElementById(row.id),
     );
-    for (const row of fresh) row.classList.add("fresh");
-    rows.prepend(...fresh);
+    for (const row of fresh.reverse()) put(rows, row);
     const limit = Number(one("#verdicts").dataset.limit);
     while (rows.children.length > limit) rows.lastElementChild.remove();
     one("#empty").hidden = rows.children.length > 0;
+  };
+
+  // A block that repeats the run's last one takes its place, and counts it.
+  const put = (rows, row) => {
+    const last = [...rows.children].find((each) => each.dataset.run === row.dataset.run);
+    if (last && Number(last.dataset.seq) >= Number(row.dataset.seq)) return;
+    if (last && row.dataset.same && last.dataset.same === row.dataset.same) {
+      const times = Number(last.dataset.times) + Number(row.dataset.times);
+      const count = row.querySelector(".times");
+      row.dataset.times = String(times);
+      count.textContent = `×${times}`;
+      count.hidden = false;
+      last.remove();
+    }
+    row.classList.add("fresh");
+    rows.prepend(row);
   };
 
   let asked = 0;
