@@ -97,14 +97,16 @@ def test_it_takes_its_partitions_and_leaves_cleanly(
         f"pins in all partitions; exit {process.poll()}",
         lambda: process.poll() is not None or events_in(bootstrap, prefix) >= 3,
     )
-    assert process.stdout is not None
-    ready = f"lifecycle: ready: partitions 0-2 of {prefix}.events\n"
-    assert any(line.endswith(ready) for line in process.stdout)
+    told = command[0] == "loopstream"  # Faust's own command shows warnings alone
+    if told:
+        assert process.stdout is not None
+        ready = f"lifecycle: ready: partitions 0-2 of {prefix}.events\n"
+        assert process.stdout.readline().endswith(ready)
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 0, output
     assert "Traceback" not in output
-    assert output.count("lifecycle: stopped") == 1
+    assert output.count("lifecycle: stopped") == told
 
 
 def events_in(bootstrap: str, prefix: str) -> int:
