@@ -45,8 +45,10 @@ def run(arguments: Sequence[str]) -> int:
 def _run(arguments: Sequence[str]) -> int:
     from loopstream.cli.app import app
     from loopstream.cli.console import DEBUG, complain
+    from loopstream.cli.hints import given
     from loopstream.errors import LoopstreamError
 
+    given(None, None)
     try:
         app(list(arguments), prog_name="loopstream")
     except LoopstreamError as error:

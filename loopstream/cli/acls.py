@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, Final
 
 import typer
@@ -54,7 +54,7 @@ def acls(
     settings = settings_of(bootstrap, prefix, config, values)
     rows = list(rights(settings.prefix, role or list(Role), principal))
     if not commands:
-        show(rows, _COLUMNS, output)
+        show(rows if output is not Output.TABLE else _worded(rows), _COLUMNS, output)
     elif output is not Output.TABLE:
         raise UsageError("--commands is a form of its own.", hint="Leave -o away.")
     else:
@@ -79,8 +79,18 @@ def rights(
             yield who | {"resource": "group", "name": group, "operations": sorted(operations)}
 
 
+def _worded(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        yield row | {"operations": ", ".join(_name(one) for one in row["operations"])}
+
+
+def _name(operation: str) -> str:
+    """``DESCRIBE_CONFIGS`` as Kafka's tools write it."""
+    return "".join(word.capitalize() for word in operation.split("_"))
+
+
 def _command(bootstrap: str, row: dict[str, Any]) -> str:
     words = ["kafka-acls.sh", "--bootstrap-server", bootstrap, "--add"]
     words += ["--allow-principal", row["principal"]]
-    words += [word for one in row["operations"] for word in ("--operation", one.capitalize())]
+    words += [word for one in row["operations"] for word in ("--operation", _name(one))]
     return shlex.join([*words, f"--{row['resource']}", row["name"]])

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from loopstream.cli.hints import completed
 from loopstream.errors import LoopstreamError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def complain(error: LoopstreamError) -> None:
     where = f"{error.where}: " if error.where else ""
     say(f"loopstream: {where}{error.message}")
     if error.hint:
-        say(f"  {error.hint}")
+        say(f"  {completed(error.hint)}")
 
 
 def show(rows: Iterable[Row], columns: Sequence[str], output: Output) -> None:

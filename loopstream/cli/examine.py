@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from loopstream.cli.hints import completed
 from loopstream.errors import EXIT_KAFKA, LoopstreamError
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ class State(StrEnum):
     UNKNOWN = "unknown"
 
 
+# Of one who asks `doctor` about everything.
+_LOOK: Final = frozenset({"DESCRIBE", "DESCRIBE_CONFIGS"})
+
 RIGHTS: Final[Mapping[Role, Mapping[str, frozenset[str]]]] = {
     Role.WORKER: {
         "events": frozenset({"READ", "WRITE", "DESCRIBE"}),
@@ -47,10 +51,14 @@ RIGHTS: Final[Mapping[Role, Mapping[str, frozenset[str]]]] = {
         "verdicts": frozenset({"READ", "DESCRIBE"}),
     },
     Role.OPERATOR: {
-        "config": frozenset({"READ", "WRITE", "DESCRIBE"}),
-        "commands": frozenset({"READ", "WRITE", "DESCRIBE"}),
-        "verdicts": frozenset({"READ", "DESCRIBE"}),
-        "runs": frozenset({"READ", "DESCRIBE"}),
+        "config": frozenset({"READ", "WRITE", *_LOOK}),
+        "commands": frozenset({"READ", "WRITE", *_LOOK}),
+        # What the dashboard reads; a run's story and settings that are tried out replay the events.
+        "events": frozenset({"READ", *_LOOK}),
+        "verdicts": frozenset({"READ", *_LOOK}),
+        "runs": frozenset({"READ", *_LOOK}),
+        "dead_letters": frozenset({"READ", *_LOOK}),
+        "changelog": _LOOK,
     },
     Role.FORENSICS: {
         name: frozenset({"READ", "DESCRIBE"})
@@ -82,7 +90,7 @@ class Finding:
             "check": self.check,
             "state": self.state.value,
             "detail": self.detail,
-            "do": self.do,
+            "do": completed(self.do),
         }
 
 
@@ -124,7 +132,8 @@ def examine(settings: Settings, role: Role) -> Iterator[Finding]:
     try:
         yield from of_cluster.cluster(case)
     except LoopstreamError as error:
-        yield Finding("kafka", State.FAIL, error.message, error.hint or "", error.exit_code)
+        tried = f"{settings.bootstrap}: {error.message}"
+        yield Finding("kafka", State.FAIL, tried, error.hint or "", error.exit_code)
         return
     yield from of_cluster.partitions(case)
     if not all(case.there(getattr(case.topics, name)) for name in NAMES):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from loopstream.cli.console import Output
+from loopstream.cli.hints import given
 from loopstream.errors import UsageError
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def load_settings(
     """
     from loopstream.config import load
 
+    given(bootstrap, prefix, file)
     said: dict[str, object] = {key.replace("__", "."): value for key, value in more.items()}
     said |= {"bootstrap": bootstrap, "prefix": prefix}
     for text in values or ():

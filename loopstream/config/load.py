@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -206,5 +207,7 @@ def _explained(error: ValidationError, origins: Mapping[str, str]) -> SettingsEr
 
 
 def _unknown(key: str, where: str | None) -> SettingsError:
+    near = get_close_matches(key, [".".join(path) for path, *_ in _leaves(_Given())], n=1)
+    meant = f" Did you mean {near[0]}?" if near else ""
     hint = "See `loopstream config show` for all settings."
-    return SettingsError(f"{key} is no setting.", where=where, hint=hint)
+    return SettingsError(f"{key} is no setting.{meant}", where=where, hint=hint)

@@ -9,13 +9,26 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from loopstream.config.logs import LogFormat
 from loopstream.errors import SettingsError
 from loopstream.policy.deployment import Announce, Mode, Profile
-from loopstream.wire.connection import Connection, SaslMechanism, SecurityProtocol
+from loopstream.wire.connection import (
+    Connection,
+    SaslMechanism,
+    SecurityProtocol,
+    address_fault,
+)
 from loopstream.wire.keys import MAX_KEYS_BYTES, MasterKey, read_master_keys
 from loopstream.wire.signing import Verifier
 from loopstream.wire.verdicts import Format
@@ -26,7 +39,16 @@ MAX_KEY_BYTES: Final = 4096
 
 Seconds = Annotated[float, Field(gt=0, le=30 * 24 * 3600)]
 Many = Annotated[int, Field(ge=1, le=10_000_000)]
-Servers = Annotated[str, Field(pattern=r"^[^\s,]+:\d{1,5}(,[^\s,]+:\d{1,5})*$")]
+
+
+def _addresses(text: str) -> str:
+    for server in text.split(","):
+        if (why := address_fault(server)) is not None:
+            raise ValueError(why)
+    return text
+
+
+Servers = Annotated[str, AfterValidator(_addresses)]
 Prefix = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
 
 

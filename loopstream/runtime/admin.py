@@ -16,7 +16,7 @@ from loopstream.wire.connection import Connection, TokenFile
 
 AbstractTokenProvider.register(TokenFile)
 
-_HINT_CREATE = 'Run "loopstream topics create".'
+_HINT_CREATE = "Create the topics with: loopstream topics create"
 _HINT_REACH = "Is Kafka running there, and does this machine reach it? See LOOPSTREAM_BOOTSTRAP."
 _HINT_COUNT = (
     "A topic's partition count can't change: runs would move between partitions and lose their "

@@ -174,6 +174,6 @@ def _connection(bootstrap: str | Sequence[str] | Connection) -> Connection:
         return Connection.model_validate({"bootstrap": bootstrap})
     except ValidationError as error:
         fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        raise SettingsError(
-            f"{fault['msg']}.", where="bootstrap", hint="Give host:port, or several with commas."
-        ) from None
+        message = f"{fault['msg'].removeprefix('Value error, ')}."
+        hint = "Several brokers go with commas between them."
+        raise SettingsError(message, where="bootstrap", hint=hint) from None

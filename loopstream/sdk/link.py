@@ -85,9 +85,8 @@ class KafkaOut:
             self.partitions = len(self._producer.partitions_for(topic))
         except KafkaTimeoutError as error:
             self.close(0)
-            raise TopicsError(
-                f"topic {topic} is not there.", hint="Run: loopstream topics create."
-            ) from error
+            hint = f"Run: loopstream topics create --prefix {topic.rpartition('.')[0]}"
+            raise TopicsError(f"topic {topic} is not there.", hint=hint) from error
 
     def send(self, frame: Frame, done: Done) -> None:
         """See `Out`."""

@@ -15,6 +15,8 @@ SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 
 MAX_TOKEN_BYTES: Final = 64 * 1024
+_LAST_PORT: Final = 65_535
+_SHOWN: Final = 80
 
 
 class Connection(BaseModel):
@@ -60,8 +62,9 @@ class Connection(BaseModel):
     @field_validator("bootstrap")
     @classmethod
     def _named(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if not all(server.strip() for server in value):
-            raise ValueError("a broker's address is empty")
+        for server in value:
+            if (why := address_fault(server)) is not None:
+                raise ValueError(why)
         return value
 
     @model_validator(mode="after")
@@ -184,6 +187,24 @@ class AsyncTokenFile:
     def extensions(self) -> dict[str, str]:
         """SASL extensions: none."""
         return {}
+
+
+def address_fault(server: str) -> str | None:
+    """What is wrong with a broker's address, in words; None: it is ``host:port``."""
+    shown = server[:_SHOWN]
+    if not server.strip():
+        return "a broker's address is empty"
+    if "://" in server:
+        rest = shown.partition("://")[2].partition("/")[0]
+        return f"{shown} is a URL; brokers speak Kafka's protocol: give host:port, such as {rest}"
+    host, colon, port = server.rpartition(":")
+    if not colon or (server.count(":") > 1 and not host.endswith("]")):
+        return f"{shown} has no port: give host:port, such as {shown}:9092"
+    if not host or any(letter.isspace() or letter == "/" for letter in host):
+        return f"{shown} has no host that could be looked up: give host:port"
+    if not (port.isascii() and port.isdigit() and 1 <= int(port[:6]) <= _LAST_PORT):
+        return f"{shown} has no port from 1 to {_LAST_PORT} after the colon"
+    return None
 
 
 def _servers(text: str) -> list[str]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -9,7 +10,13 @@ import yaml
 from loopstream.cli.examine import Role
 from tests.cli.conftest import Cli
 
-USERS = Path(__file__).resolve().parents[2] / "deploy/kubernetes/strimzi/users.yaml"
+ROOT = Path(__file__).resolve().parents[2]
+USERS = ROOT / "deploy/kubernetes/strimzi/users.yaml"
+GUIDE = ROOT / "docs/how-to/secure-it.md"
+WORDS = {
+    "loopstream.dead-letters": "dead letters",
+    "loopstream.worker-runs-changelog": "changelog",
+}
 
 
 def test_a_runner_writes_events_and_reads_verdicts_and_that_is_all(cli: Cli) -> None:
@@ -26,7 +33,7 @@ def test_nobody_gets_more_than_topics_and_the_group_of_the_prefix(cli: Cli) -> N
     assert {row["role"] for row in rows} == set(Role)
     for row in rows:
         assert row["name"].startswith("acme.")
-        assert set(row["operations"]) <= {"READ", "WRITE", "DESCRIBE"}
+        assert set(row["operations"]) <= {"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"}
         assert row["principal"] == f"User:acme-{row['role']}"
         assert row["role"] != "forensics" or "WRITE" not in row["operations"]
 
@@ -45,17 +52,49 @@ def test_commands_are_no_json(cli: Cli) -> None:
     assert cli("acls", "--commands", "-o", "json").code == 2
 
 
+Rights = set[tuple[str, str, str]]
+
+
+def printed(cli: Cli, role: Role) -> Rights:
+    rows = cli("acls", "--role", role, "-o", "ndjson").rows
+    return {
+        (row["resource"], row["name"], o.replace("_", ""))
+        for row in rows
+        for o in row["operations"]
+    }
+
+
 @pytest.mark.parametrize("role", list(Role))
 def test_they_are_those_of_the_deployment(cli: Cli, role: Role) -> None:
     users = {doc["metadata"]["name"]: doc for doc in yaml.safe_load_all(USERS.read_text())}
     acls = users[f"loopstream-{role}"]["spec"]["authorization"]["acls"]
-    granted = {
+    assert {acl["resource"]["patternType"] for acl in acls} == {"literal"}
+    assert printed(cli, role) == {
         (acl["resource"]["type"], acl["resource"]["name"], operation.upper())
         for acl in acls
         for operation in acl["operations"]
     }
-    for row in cli("acls", "--role", role, "-o", "ndjson").rows:
-        for operation in row["operations"]:
-            named = (row["resource"], row["name"], operation)
-            wide = (row["resource"], "loopstream.", operation)
-            assert named in granted or wide in granted
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_they_are_those_of_the_documentation(cli: Cli, role: Role) -> None:
+    row = re.search(rf"^\| {role}s? \| (.+) \| (.+) \|$", GUIDE.read_text(), re.MULTILINE)
+    assert row is not None
+    told = {
+        (operation, re.sub(r" \(.*\)", "", name))
+        for operation, cell in zip(("WRITE", "READ"), row.groups(), strict=True)
+        for name in cell.split(", ")
+        if name != "nothing"
+    }
+    topics = {
+        (operation, WORDS.get(name, name.removeprefix("loopstream.")))
+        for kind, name, operation in printed(cli, role)
+        if kind == "topic" and operation in {"READ", "WRITE"}
+    }
+    assert topics == told
+
+
+def test_a_table_names_operations_in_words(cli: Cli) -> None:
+    said = cli("acls", "--role", "operator")
+    assert "Describe, DescribeConfigs, Read, Write" in said.out
+    assert "[" not in said.out

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ def test_the_rights_wanted_are_those_that_the_deployment_grants(role: Role) -> N
     for name, needed in RIGHTS[role].items():
         topic = getattr(Topics("loopstream"), name)
         granted = {
-            operation.upper()
+            re.sub("(?<!^)(?=[A-Z])", "_", operation).upper()
             for acl in acls
             if acl["resource"]["type"] == "topic" and topic.startswith(acl["resource"]["name"])
             for operation in acl["operations"]
@@ -74,7 +75,7 @@ def test_a_fresh_deployment_needs_settings_and_a_worker(on_kafka: Cli) -> None:
         "dead letters": "ok",
     }
     assert "config push" in found(said, "settings")["do"]
-    assert found(said, "workers")["do"] == "Start one: loopstream worker"
+    assert found(said, "workers")["do"].startswith("Start one: loopstream worker --bootstrap")
 
 
 @pytest.mark.kafka
@@ -121,3 +122,33 @@ def test_a_table_is_for_people(on_kafka: Cli) -> None:
     said = on_kafka("doctor")
     assert "loopstream topics create" in said.out
     assert "failed" in said.err
+
+
+@pytest.mark.kafka
+def test_settings_that_do_not_do_what_they_say_are_told(on_kafka: Cli) -> None:
+    assert on_kafka("topics", "create", "--partitions", 3).code == 0
+    Path("agents.json").write_text(
+        '{"tools": {"loopDetection": {"enabled": true, "warnThreshold": 3}},'
+        ' "agents": {"list": [{"id": "a", "tools": {"loopDetection": {"enabled": "yes"}}}]}}'
+    )
+    assert on_kafka("config", "push", "agents.json", "--force").code == 0
+    line = found(on_kafka("doctor", "-o", "ndjson"), "settings")
+    assert line["state"] == "warn"
+    assert "*: unknown key: warnThreshold is no setting" in line["detail"]
+    assert 'a: ignored: enabled "yes" is not true or false' in line["detail"]
+
+
+@pytest.mark.kafka
+def test_dead_letters_are_told_with_their_codes(on_kafka: Cli, bootstrap: str, prefix: str) -> None:
+    assert on_kafka("topics", "create", "--partitions", 3).code == 0
+    producer = KafkaProducer(bootstrap_servers=bootstrap)
+    for code in ("no_fingerprint", "no_fingerprint", "misrouted"):
+        letter = {"v": 1, "type": "dead_letter", "code": code, "topic": "t", "partition": 0}
+        letter |= {"offset": 0, "index": -1, "sha256": "0" * 64, "append_time": 1}
+        headers = [("content-type", b"application/json")]
+        producer.send(f"{prefix}.dead-letters", json.dumps(letter).encode(), headers=headers)
+    producer.flush()
+    producer.close()
+    line = found(on_kafka("doctor", "-o", "ndjson"), "dead letters")
+    assert line["detail"] == "3 are held: no_fingerprint 2, misrouted 1"
+    assert 'profiles=("extended",)' in line["do"]

@@ -92,6 +92,10 @@ def test_topics_are_created_once_and_keep_their_partitions(on_kafka: Cli) -> Non
     again = on_kafka("topics", "create", "--partitions", 3)
     assert again.code == 0
     assert again.err.startswith("0 topics created")
+    unsaid = on_kafka("topics", "create")
+    assert unsaid.code == 0, unsaid.err
+    assert "3 partitions" in unsaid.err
+    assert on_kafka("topics", "create", "--partitions", 4).code == 4
     other = on_kafka("topics", "create", "--partitions", 4)
     assert other.code == 4
     assert "has 3 partitions, not 4" in other.err

@@ -77,7 +77,7 @@ def test_a_file_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
         ("[wrker]\nstore = 1\n", "loopstream.toml:2", "wrker is no setting."),
         ("prefxi = 1\n", "loopstream.toml:1", "prefxi is no setting."),
         ("prefix = 'a b'\n", "loopstream.toml:1", "prefix: String should match pattern"),
-        ("bootstrap = 'nowhere'\n", "loopstream.toml:1", "bootstrap: String should match"),
+        ("bootstrap = 'nowhere'\n", "loopstream.toml:1", "bootstrap: nowhere has no port"),
         ("a = \n", "loopstream.toml:1", "is not TOML"),
         ("[security]\nprotocol='SASL_SSL'\n", "loopstream.toml:2", "security: sasl_mechanism and"),
         ("[tenant_key]\nid='k'\n", "loopstream.toml:2", "tenant_key: a key is an id with"),
