@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from loopstream.replay.diff import Comparison, Diff
 
 RECORDED: Final = "recorded"
+_SAME_DECISION: Final = ("changed", "details")
 _STOPS: Final = ("block", "abort")
 _COLUMNS: Final = ("change", "scope", "agent", "detector", "action", "tool", "at", "in_b")
 
@@ -45,11 +46,12 @@ def diff(
     prefix: Prefix = None,
     config: ConfigFile = None,
 ) -> None:
-    """Compare verdicts: same, changed, earlier or later, other action, only in one.
+    """Compare verdicts: same, changed, details, earlier or later, other action, only in one.
 
     `recorded` stands for the verdict topic, in the range of the other side. A replay with the
     recorded settings equals it byte for byte: that is the audit. `earlier` and `later` say where
-    the second side has it; `changed` is the same decision with other details.
+    the second side has it; `changed` is the same decision with another count, threshold, mode or
+    extent, `details` with other words, evidence, times or settings alone.
 
     ```console
     $ loopstream replay --out now.ndjson && loopstream diff now.ndjson recorded --fail-on any
@@ -57,7 +59,7 @@ def diff(
     $ loopstream diff now.ndjson what-if.ndjson
     ```
 
-    Partial runs are left out. Between different settings changed details are no difference.
+    Partial runs are left out. Between different settings neither of the two is a difference.
     """
     from loopstream.replay.diff import Diff
 
@@ -144,7 +146,7 @@ def _failed(compared: Diff, found: Comparison, fail_on: FailOn | None) -> bool:
         return False
     if fail_on is FailOn.ANY:
         return found.differences > 0
-    return any(_is_stop(row) for row in compared.rows() if row["change"] != "changed")
+    return any(_is_stop(row) for row in compared.rows() if row["change"] not in _SAME_DECISION)
 
 
 def _is_stop(row: dict[str, Any]) -> bool:

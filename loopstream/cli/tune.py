@@ -79,6 +79,9 @@ def tune(
     $ loopstream tune --recorded runs.jsonl.gz --splice --out tuned.json
     ```
 
+    A threshold that --grid does not name goes along with those that it does, so that none is
+    clamped. Where nothing loops, or nothing was stopped, there is no precision (n/a).
+
     What follows a recorded refusal is censored: such a run counts only if it is stopped before.
     """
     from loopstream.replay.tune import DEFAULT_GRID, best, grid_of
@@ -170,7 +173,8 @@ def _print(found: dict[str, Any], points: list[Point], chosen: Point, output: Ou
     if output is Output.JSON:
         print_line(json.dumps(found))
         return
-    show(found["grid"], _COLUMNS, output)
+    rows = ({n: "n/a" if v is None else v for n, v in row.items()} for row in found["grid"])
+    show(rows, _COLUMNS, output)
     good, episodes = max(p.good for p in points), max(p.episodes for p in points)
     print_line(f"{good:,} good runs, {episodes:,} episodes of looping")
     if kinds := chosen.as_dict()["recall_by_kind"]:

@@ -22,6 +22,8 @@ from loopstream.wire.keys import MasterKey, key_line
 
 DEMO_SETTINGS: Final = {"enabled": True}
 """The documented defaults, switched on: warn at 10, block at 20, missing tools at 10."""
+PROBE_AGENT: Final = "loopstream-check"
+"""Agent of the one run by which ``loopstream up`` sees that a worker answers."""
 _TIMEOUT_S: Final = 90.0
 _LOOK_S: Final = 0.1
 # With a key nobody can guess arguments from digests; all runners of a tenant share one.
@@ -66,10 +68,13 @@ class Outcome:
 def answers(
     connection: Connection, prefix: str, timeout: float, keys: Sequence[MasterKey] = ()
 ) -> bool:
-    """Whether a worker answers a first call through a strict gate."""
+    """Whether a worker answers a first call through a strict gate.
+
+    The run stays to be seen: it is named as what it is, and its agent is nobody's.
+    """
     with (
-        _runner(connection, "demo", prefix, keys) as runner,
-        runner.run(f"hello-{uuid.uuid4()}") as run,
+        _runner(connection, PROBE_AGENT, prefix, keys, session="loopstream-check") as runner,
+        runner.run(f"loopstream-check-{uuid.uuid4()}") as run,
     ):
         decision = run.before_call("hello", {}, wait=timeout)
         answered = runner.counters["gate_timeouts"] == 0
@@ -104,13 +109,19 @@ def perform(
     return _outcome(board)
 
 
-def _runner(connection: Connection, agent: str, prefix: str, keys: Sequence[MasterKey]) -> Runner:
+def _runner(
+    connection: Connection,
+    agent: str,
+    prefix: str,
+    keys: Sequence[MasterKey],
+    session: str = "demo",
+) -> Runner:
     name = f"demo-{uuid.uuid4()}"
     issued = "\n".join(key_line(key.issue(name)) for key in keys)
     return Runner(
         connection,
         agent=agent,
-        session="demo",
+        session=session,
         prefix=prefix,
         runner=name,
         key=_KEY,

@@ -21,18 +21,24 @@ SideName = Literal["a", "b"]
 CHANGES: Final = (
     "same",
     "changed",
+    "details",
     "earlier",
     "later",
     "other_action",
     "only_a",
     "only_b",
 )
-"""``earlier`` and ``later`` say where B's is; ``changed``: the same decision with other details."""
+"""``earlier`` and ``later`` say where B's is; ``changed``: the same decision with another count,
+threshold, mode or extent; ``details``: with other words, evidence, times or settings alone."""
 
+_DECIDED: Final = (
+    *("action", "level", "count", "threshold", "tool", "paired_tool"),
+    *("call_id", "mode", "instead_of"),
+)
 _SCHEMA: Final = """
 create table verdicts(
     side text, id text, n int, scope text, agent text, detector text, action text, tool text,
-    key blob, event text, part int, off int, digest blob,
+    key blob, event text, part int, off int, digest blob, core blob,
     change text, other int
 );
 create index by_id on verdicts(side, id, n);
@@ -59,7 +65,8 @@ from open a join open b on a.side = 'a' and b.side = 'b' and a.scope = b.scope
     and a.event = b.event and a.k = b.k
 """
 _BY_ID: Final = """
-select a.rowid, b.rowid, case when a.digest = b.digest then 'same' else 'changed' end
+select a.rowid, b.rowid, case when a.digest = b.digest then 'same'
+    when a.core = b.core then 'details' else 'changed' end
 from verdicts a join verdicts b on a.side = 'a' and b.side = 'b' and a.id = b.id and a.n = b.n
 """
 _ROWS: Final = """
@@ -82,7 +89,7 @@ class Comparison:
         partial_runs: runs left out because their beginning is gone.
         sides: verdicts on each side, partial runs left out, repetitions counted once.
         repeated: records that repeat a verdict byte for byte.
-        details_count: whether a change of details alone is a difference; it is not where one side
+        details_count: whether ``changed`` and ``details`` are differences; it is not where one side
             ran under other settings, for a verdict names them.
     """
 
@@ -97,7 +104,7 @@ class Comparison:
     @property
     def differences(self) -> int:
         """What is not the same on both sides."""
-        ignored = {"same"} if self.details_count else {"same", "changed"}
+        ignored = {"same"} if self.details_count else {"same", "changed", "details"}
         return sum(count for change, count in self.counts.items() if change not in ignored)
 
 
@@ -213,6 +220,7 @@ class Diff:
             evidence.partition,
             evidence.offset,
             digest,
+            _core(verdict),
         )
         marks = ", ".join("?" * len(row))
         self._db.execute(f"insert into verdicts values ({marks}, null, null)", row)  # noqa: S608
@@ -246,6 +254,13 @@ class Diff:
         for name, change, count in self._db.execute(query):
             groups.setdefault(name, dict.fromkeys(CHANGES, 0))[change] = count
         return groups
+
+
+def _core(verdict: Verdict) -> bytes:
+    """What a verdict asks for and of what, without how that is told and where it came from."""
+    parts = [getattr(verdict, name) for name in _DECIDED]
+    text = repr([*parts, [target.model_dump() for target in verdict.applies_to]])
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def canonical(recorded: RecordedVerdict) -> bytes:

@@ -14,8 +14,17 @@ from loopstream.engine import Engine
 from loopstream.errors import UsageError
 from loopstream.events import RunStarted, ToolCall, ToolOutcome
 from loopstream.events.verdict import Action
+from loopstream.policy.advice import NoteKind, explain
 from loopstream.policy.deployment import Deployment
-from loopstream.policy.settings import refuse, resolve, strict_issues
+from loopstream.policy.settings import (
+    BREAKER,
+    CRITICAL,
+    NUMBERS,
+    WARNING,
+    refuse,
+    resolve,
+    strict_issues,
+)
 from loopstream.replay.cases import Case
 from loopstream.state.run import RunState
 
@@ -73,9 +82,9 @@ class Point:
 
     @property
     def precision(self) -> float | None:
-        """Share of the stopped runs that did loop by then; None: none was stopped."""
+        """Share of the stopped runs that did loop by then; None: none was stopped, or loops."""
         stopped = self.stopped_loops + self.early + len(self.false_runs)
-        return self.stopped_loops / stopped if stopped else None
+        return self.stopped_loops / stopped if stopped and self.episodes else None
 
     @property
     def recall(self) -> float | None:
@@ -112,10 +121,14 @@ class Point:
 
 
 def grid_of(texts: Sequence[str], base: Block = _ENABLED) -> list[Block]:
-    """``key=v1,v2`` texts as blocks: every combination.
+    """``key=v1,v2`` texts as blocks: every combination that means what it says.
+
+    A threshold that is not named goes along with those that are, so that nothing is clamped: half
+    of ``criticalThreshold`` for warnings, half as much again for the breaker. Combinations that
+    contradict themselves are left out.
 
     Raises:
-        UsageError: no such setting, a value it can't have, or too many combinations.
+        UsageError: no such setting, a value it can't have, too many combinations, or none is left.
     """
     axes: list[list[tuple[list[str], Any]]] = []
     for text in texts:
@@ -131,7 +144,29 @@ def grid_of(texts: Sequence[str], base: Block = _ENABLED) -> list[Block]:
     combinations = list(itertools.islice(itertools.product(*axes), _MAX_GRID + 1))
     if len(combinations) > _MAX_GRID:
         raise UsageError(f"--grid: more than {_MAX_GRID} combinations.")
-    return [_block(base, combination) for combination in combinations]
+    blocks = [_consistent(_block(base, combination)) for combination in combinations]
+    meant = [block for block in blocks if not _is_clamped(block)]
+    if not meant:
+        hint = f"{WARNING} is below {CRITICAL}, and that below {BREAKER}."
+        raise UsageError("--grid: each combination contradicts itself.", hint=hint)
+    return meant
+
+
+def _consistent(block: Block) -> Block:
+    """The block with what is not said of thresholds put where it leaves the said ones alone."""
+    made = dict(block)
+    critical = int(made.get(CRITICAL, NUMBERS[CRITICAL]))
+    if WARNING not in made and critical <= NUMBERS[WARNING]:
+        made[WARNING] = max(1, critical // 2)
+    if CRITICAL not in made and int(made.get(WARNING, 0)) >= critical:
+        critical = made[CRITICAL] = 2 * int(made[WARNING])
+    if BREAKER not in made and critical >= NUMBERS[BREAKER]:
+        made[BREAKER] = critical + critical // 2
+    return made
+
+
+def _is_clamped(block: Block) -> bool:
+    return any(note.kind is NoteKind.CLAMPED for note in explain(block, "documented"))
 
 
 def _block(base: Block, values: Sequence[tuple[list[str], Any]]) -> Block:

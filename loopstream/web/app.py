@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Final
+from urllib.parse import urlencode
 
 from aiohttp import web
 
@@ -216,7 +217,7 @@ async def _checked(request: web.Request, handler: Handler) -> web.StreamResponse
     if known or request.path.startswith(_ALWAYS):
         return await handler(request)
     if access.can_act and request.method == "GET" and "HX-Request" not in request.headers:
-        raise web.HTTPSeeOther("/sign-in")
+        raise web.HTTPSeeOther(f"/sign-in?{urlencode({'back': request.path_qs})}")
     return web.Response(status=401, text="Sign in first.")
 
 

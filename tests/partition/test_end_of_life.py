@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from loopstream.partition import MARKER_PREFIX, marker_key, row_position
 from loopstream.partition.summaries import Summaries
+from loopstream.policy.deployment import Deployment
 from loopstream.state.run import RunState
 from tests.partition.driver import START, Feed, call, ended, frame, outcome, started
 
@@ -114,7 +115,7 @@ def test_rows_say_where_they_stand() -> None:
 
 
 def test_what_was_shown_of_a_forgotten_run_is_forgotten_too() -> None:
-    summaries, state = Summaries(), RunState("r1", 0)
+    summaries, state = Summaries(Deployment("test")), RunState("r1", 0)
     shown = []
     for forget in (False, False, True):
         if forget:

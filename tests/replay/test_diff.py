@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loopstream.events import Action, Evidence, Verdict
+from loopstream.events import Action, Evidence, Level, Verdict
+from loopstream.events.verdict import Target
 from loopstream.replay.diff import CHANGES, Comparison, Diff, canonical
 from loopstream.replay.lane import verdict_line
 from loopstream.replay.recorded import RecordedVerdict
@@ -56,6 +57,25 @@ def test_a_repeated_record_is_one_verdict(cli: Cli, tmp_path: Path) -> None:
 
 def test_the_same_id_with_other_bytes_has_changed(cli: Cli, tmp_path: Path) -> None:
     assert counts(cli, tmp_path, [at(1)], [at(1, count=21)]) == {"changed": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "fields"),
+    [
+        *(("changed", fields) for fields in (
+            {"threshold": 30}, {"level": Level.WARNING}, {"mode": "shadow"},
+            {"applies_to": (Target(signature="s"),)}, {"instead_of": Action.ABORT},
+        )),
+        *(("details", fields) for fields in (
+            {"reason": "in other words"}, {"settings": "fedcba9876543210"}, {"event_time": 7},
+            {"append_time": 9}, {"runner": "other"}, {"seq": 99},
+        )),
+    ],
+)  # fmt: skip
+def test_what_was_decided_is_told_from_how_it_is_told(
+    cli: Cli, tmp_path: Path, change: str, fields: dict[str, Any]
+) -> None:
+    assert counts(cli, tmp_path, [at(1)], [at(1, **fields)]) == {change: 1}
 
 
 def test_earlier_later_and_other_action(cli: Cli, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from loopstream.events import EVENT
 from loopstream.policy.settings import resolve
 from loopstream.policy.verdicts import Position
 from loopstream.replay.cases import Case, splice
-from loopstream.replay.tune import best, grid_of, play, tune
+from loopstream.replay.tune import DEFAULT_GRID, best, grid_of, play, tune
 from tests.cli.conftest import Cli
 from tests.conftest import SHARED
 from tests.replay.traffic import Teller, healthy, interleaved, looping
@@ -89,6 +89,36 @@ def test_grids_are_every_combination() -> None:
     found = grid_of(["criticalThreshold=10,20", "detectors.pingPong=true,false"])
     assert len(found) == 4
     assert {"enabled": True, "criticalThreshold": 20, "detectors": {"pingPong": False}} in found
+
+
+@pytest.mark.parametrize("values", ["3,5,10,20,30,80", "1"])
+@pytest.mark.parametrize("key", ["criticalThreshold", "warningThreshold"])
+def test_what_is_recommended_is_what_would_be_in_force(key: str, values: str) -> None:
+    given = [f"{key}={values}"]
+    if (key, values) == ("criticalThreshold", "1"):
+        with pytest.raises(UsageError, match="contradicts itself"):
+            grid_of(given)
+        return
+    for made in (*grid_of(given), *DEFAULT_GRID):
+        limits = resolve(made)
+        shown = {
+            "warningThreshold": limits.warning,
+            "criticalThreshold": limits.critical,
+            "globalCircuitBreakerThreshold": limits.breaker,
+        }
+        assert {name: made.get(name, shown[name]) for name in shown} == shown
+    contradicting = ["criticalThreshold=5,15", "warningThreshold=4,10"]
+    assert [(b["warningThreshold"], b["criticalThreshold"]) for b in grid_of(contradicting)] == [
+        (4, 5),
+        (4, 15),
+        (10, 15),
+    ]
+
+
+def test_where_nothing_loops_there_is_no_precision() -> None:
+    (point,) = tune([case("patient", looping("patient"))], [block(5)])
+    assert len(point.false_runs) == 1
+    assert (point.precision, point.recall) == (None, None)
 
 
 @pytest.mark.parametrize("text", ["criticalThreshold", "x=1", "criticalThreshold=a", "a.b=1",
