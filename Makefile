@@ -19,7 +19,7 @@ RECORDS ?= 100000
 .PHONY: help install demo test test-fast lint types schemas docs docs-reference bench bench-quick bench-report bench-profile bench-detectors soak fuzz format clean
 
 help: ## Show the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## Build .venv with the loopstream command
 

@@ -80,7 +80,7 @@ def root(
     LOOPSTREAM_PREFIX, or loopstream.toml.
 
     Exit codes: 0 clean, 1 a verdict at or above --fail-on or a mismatch, 2 usage, 3 settings,
-    4 Kafka, 5 undecodable data, 70 the worker gave up and wants to be restarted.
+    4 Kafka, 5 undecodable data, 70 the worker gave up and wants to be restarted, 130 Ctrl-C.
     """
     del version
     DEBUG.set(debug)

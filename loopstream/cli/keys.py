@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -70,6 +71,7 @@ def issue(
 
     What is written goes to that runner, as `Runner(..., signing_key=...)`, and to nobody else. It
     signs events of its own runs and checks the verdicts on them; it is good for no other runner.
+    If others can read the master keys, stderr says so.
 
     ```console
     $ loopstream keys issue runner-7 --set signing.file=signing.keys --out runner-7.key
@@ -81,6 +83,7 @@ def issue(
     if not runner.strip():
         raise UsageError("a runner has an id.")
     settings = settings_of(bootstrap, prefix, config, values)
+    _warn_of_readers(settings.signing.file)
     keys = _chosen(settings.signing.read(), key_id)
     lines = [key_line(key.issue(bounded_id(runner))) for key in keys]
     if out is None:
@@ -89,6 +92,16 @@ def issue(
         return
     _write(out, "# Key of one loopstream runner: the first line signs, all verify.\n", lines)
     say(f"{out}: the key of {runner}, from {', '.join(key.id for key in keys)}")
+
+
+def _warn_of_readers(file: Path | None) -> None:
+    """Say so if others than the owner can read the master keys."""
+    try:
+        mode = 0 if file is None else file.stat().st_mode
+    except OSError:
+        return  # told by whoever reads it
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        say(f"{file}: others than its owner can read these master keys; do: chmod 600 {file}")
 
 
 def _held(file: Path) -> tuple[MasterKey, ...]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from loopstream.cli.console import Output, aligned, print_line, say, show
+from loopstream.cli.hints import completed
 from loopstream.cli.options import (
     Bootstrap,
     ConfigFile,
@@ -75,7 +76,8 @@ def verdicts(
     In the table blocks of a run that repeat each other are put together (x12); the JSON forms and
     the topic have each of them.
 
-    Only the partition of the run is read when --run is given.
+    Only the partition of the run is read when --run is given. If there is none of it, stderr says
+    so; the exit code is 0.
     """
     if follow and output is Output.JSON and limit is None:
         raise UsageError("--follow with -o json never ends.", hint="Take -o ndjson.")
@@ -95,6 +97,8 @@ def verdicts(
     except KeyboardInterrupt:
         if not follow:
             raise
+    if run is not None and not follow and not seen.count:
+        say(completed(f"there is no verdict on {run}; all runs: loopstream runs list"))
     if seen.undecodable:
         raise DataError(f"{seen.undecodable} records were no verdicts; they were left out.")
     if fail_on is not None and seen.worst >= _RANK[fail_on.value]:
@@ -106,10 +110,12 @@ class _Seen:
 
     def __init__(self) -> None:
         self.worst = 0
+        self.count = 0
         self.undecodable = 0
 
     def watch(self, rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         for row in rows:
+            self.count += 1
             self.worst = max(self.worst, _RANK.get(row["level"], 0))
             yield row
 

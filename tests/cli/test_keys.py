@@ -87,3 +87,15 @@ def test_what_can_not_be_issued(cli: Cli, arguments: tuple[str, ...], code: int,
     said = cli("keys", "issue", *arguments)
     assert (said.code, said.out) == (code, "")
     assert why in said.err
+
+
+@pytest.mark.parametrize(("mode", "told"), [(0o600, False), (0o640, True), (0o604, True)])
+def test_master_keys_that_others_can_read_are_told(
+    cli: Cli, tmp_path: Path, mode: int, told: bool
+) -> None:
+    file = tmp_path / "signing.keys"
+    assert cli("keys", "new", file).code == 0
+    file.chmod(mode)
+    said = cli("keys", "issue", "runner-7", "--set", f"signing.file={file}")
+    assert said.code == 0
+    assert ("chmod 600" in said.err) is told

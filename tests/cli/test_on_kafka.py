@@ -217,7 +217,7 @@ def test_more_settings_than_workers_take_are_not_pushed(on_kafka: Cli, tmp_path:
     tools = {"loopDetection": {"enabled": True, "note": "x" * 1000}}
     agents = [{"id": f"agent-{number}", "tools": tools} for number in range(900)]
     (tmp_path / "many.json").write_text(json.dumps({"agents": {"list": agents}}))
-    said = on_kafka("config", "push", "many.json", "--dry-run")
+    said = on_kafka("config", "push", "many.json", "--dry-run", "--force")
     assert said.code == 3
     assert "what most agents share" in said.err
 
@@ -398,3 +398,13 @@ def test_runs_show_their_latest_record(on_kafka: Cli, producer: KafkaProducer, p
     unknown = on_kafka("runs", "show", "r3")
     assert unknown.code == 2
     assert "no worker knows this run" in unknown.err
+
+
+@pytest.mark.usefixtures("topics")
+def test_a_run_without_verdicts_is_told_on_stderr(on_kafka: Cli, prefix: str) -> None:
+    said = on_kafka("verdicts", "--run", "typo")
+    assert said.code == 0
+    assert said.out == ""
+    assert "there is no verdict on typo" in said.err
+    assert f"--prefix {prefix}" in said.err
+    assert on_kafka("verdicts").err == ""
