@@ -67,7 +67,7 @@ class Applier:
             ContinuityError: records are missing.
             StalledError: the worker slept.
         """
-        self._inlet.waiting -= 1
+        self._inlet.taken(batch)
         self._waiting.setdefault(batch.partition, deque()).append(Rest(batch))
         while self._waiting:
             partition = next(iter(self._waiting))

@@ -51,7 +51,7 @@ class ChannelInlet:
         self.topic = topic
         self.epoch = 0
         self.waiting = 0
-        """Batches on the channel that the agent has not taken yet."""
+        """Batches of this assignment on the channel, which the agent has not taken yet."""
         self._channel = channel
         self._max_buffered_bytes = max_buffered_bytes
         self._full = full
@@ -105,6 +105,11 @@ class ChannelInlet:
         self.waiting += 1
         await self._channel.put(Batch(partition, records, generation, self.epoch))  # type: ignore[arg-type]
 
+    def taken(self, batch: Batch) -> None:
+        """The agent has a batch. Those of an earlier assignment may be lost with its queue."""
+        if batch.epoch == self.epoch:
+            self.waiting -= 1
+
     def applied(self, batch: Batch, records: list[Any]) -> None:
         """The agent is done with some records of a batch."""
         if batch.epoch == self.epoch:
@@ -115,6 +120,7 @@ class ChannelInlet:
     def revoke(self) -> None:
         """Forget all partitions; batches on their way become stale."""
         self.epoch += 1
+        self.waiting = 0
         self._records.clear()
         self._bytes.clear()
         self._open = frozenset()

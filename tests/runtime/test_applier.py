@@ -143,3 +143,27 @@ async def test_room_is_counted_in_bytes(bench: Bench) -> None:
     bench.core.inlet.revoke()
     bench.lane(0)
     assert bench.core.inlet.accepts(0)
+
+
+async def test_batches_that_a_rebalance_swallows_hold_nothing_up(bench: Bench) -> None:
+    bench.lane()
+    for start in (0, 10):
+        await bench.core.inlet.deliver(0, [FakeRecord(start + n, b"\x90") for n in range(10)], 1)
+    bench.core.inlet.revoke()  # Faust clears its queues: the agent never sees these two
+    lane = bench.lane()
+    await bench.core.inlet.deliver(0, [FakeRecord(n, b"\x90") for n in range(2_000)], 1)
+    await bench.core.applier.consume(bench.channel.batches[-1])
+    assert lane.next_offset == 2_000
+    assert bench.core.inlet.accepts(0)
+
+
+async def test_stale_batches_that_come_all_the_same_are_not_counted(bench: Bench) -> None:
+    bench.lane()
+    await bench.core.inlet.deliver(0, [FakeRecord(n, b"\x90") for n in range(10)], 1)
+    bench.core.inlet.revoke()
+    lane = bench.lane()
+    await bench.core.inlet.deliver(0, [FakeRecord(n, b"\x90") for n in range(10)], 1)
+    for batch in bench.channel.batches:
+        await bench.core.applier.consume(batch)
+    assert lane.next_offset == 10
+    assert bench.core.inlet.waiting == 0
