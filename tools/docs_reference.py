@@ -21,6 +21,7 @@ from typer.models import ArgumentInfo, OptionInfo
 
 import loopstream
 from loopstream import errors
+from loopstream.cli import EXIT_INTERRUPTED
 from loopstream.cli.app import app, root
 from loopstream.config import load
 from loopstream.detect.base import DetectorName
@@ -162,6 +163,7 @@ def _exits() -> Iterator[tuple[int, str]]:
     yield errors.EXIT_KAFKA, "Kafka is unreachable, or a topic is missing or does not fit."
     yield errors.EXIT_DATA, "Data that can't be decoded."
     yield errors.EXIT_RESTART, "The worker gave up, to be started again; nothing was committed."
+    yield EXIT_INTERRUPTED, "Ctrl-C, before the command had come to its end."
 
 
 def _kinds() -> list[type[LoopstreamError]]:

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from loopstream.cli.console import print_line, say
+from loopstream.errors import UsageError
 
 MAX_SHOWN: Final = 20
 
@@ -21,7 +22,12 @@ class ProfileName(StrEnum):
 
 
 def conformance(
-    files: Annotated[list[Path], typer.Argument(help="Vector files: .jsonl or .jsonl.gz.")],
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Vector files: .jsonl or .jsonl.gz.")
+    ] = None,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="The few vectors that come with loopstream, instead.")
+    ] = False,
     profile: Annotated[
         ProfileName, typer.Option("--profile", help="Rules to hold the files against.")
     ] = ProfileName.DOCUMENTED,
@@ -31,7 +37,11 @@ def conformance(
     Prints up to 20 mismatches (file, id, step, field, expected, got) and closes with one line
     of totals. Exit code 1 if there is any mismatch, 5 if a file can't be read.
 
+    All vectors, measured on the reference, are published beside the project with their description
+    (SEMANTICS.md); a few, one or two a detector, come with the package.
+
     ```console
+    $ loopstream conformance --sample
     $ loopstream conformance vectors/documented-directed.jsonl vectors/config.jsonl
     $ loopstream conformance --profile reference-2026-9 vectors/latest-directed.jsonl
     ```
@@ -40,7 +50,9 @@ def conformance(
 
     from loopstream.conformance import check_files
 
-    report = check_files(files, profile.value)
+    if bool(files) == sample:
+        raise UsageError("give either FILES or --sample.")
+    report = check_files(files or [_sample_path()], profile.value)
     for miss in report.mismatches[:MAX_SHOWN]:
         values = (json.dumps(value, ensure_ascii=False) for value in (miss.expected, miss.got))
         place = f"{miss.file} {miss.scenario} step {miss.step} {miss.field}"
@@ -50,3 +62,9 @@ def conformance(
     print_line(report.closing_line())
     if report.mismatches:
         raise typer.Exit(1)
+
+
+def _sample_path() -> Path:
+    from importlib.resources import files
+
+    return Path(str(files("loopstream.samples") / "conformance.jsonl"))

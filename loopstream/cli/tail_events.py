@@ -49,7 +49,7 @@ def tail(
     Payloads in msgpack are written as JSON text. What is printed can be replayed from a file.
 
     ```console
-    $ loopstream tail | jq -r '.payload | fromjson | .events[].tool'
+    $ loopstream tail | jq -r '.payload | fromjson? | .events[]? | .tool // empty'
     $ loopstream tail --since 2h > incident.jsonl && loopstream replay incident.jsonl
     ```
     """

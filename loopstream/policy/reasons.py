@@ -39,12 +39,10 @@ _TEXTS: Final[Mapping[tuple[str, str], str]] = {
         "for is still alive, or wait longer."
     ),
     (DetectorName.PING_PONG, Level.CRITICAL): (
-        "{tool} and {paired} alternate for {count} calls and neither result changes. The next "
-        "one is refused."
+        "{pair} alternate for {count} calls and neither result changes. The next one is refused."
     ),
     (DetectorName.PING_PONG, Level.WARNING): (
-        "{tool} and {paired} alternate for {count} calls: make sure that each turn brings "
-        "something new."
+        "{pair} alternate for {count} calls: make sure that each turn brings something new."
     ),
     (DetectorName.GENERIC_REPEAT, Level.CRITICAL): (
         "{tool} was called {count} times with the same arguments and the same result. It is "
@@ -96,7 +94,10 @@ def _extended(said: Said) -> str | None:
 
 def _text(detector: str, level: str, tool: str, paired: str | None, count: int) -> str:
     template = _TEXTS[detector, level]
-    return template.format(tool=_shown(tool), paired=_shown(paired or tool), count=count)
+    pair = f"Two different calls of {_shown(tool)}"
+    if paired is not None and paired != tool:
+        pair = f"{_shown(tool)} and {_shown(paired)}"
+    return template.format(tool=_shown(tool), pair=pair, count=count)
 
 
 def _shown(tool: str) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,24 @@ def test_what_is_no_vector_file_is_exit_code_5(cli: Cli) -> None:
     Path("bad.jsonl").write_text("{}\nnot json\n")
     assert cli("conformance", "bad.jsonl").code == 5
     assert cli("conformance", "absent.jsonl").code == 5
+
+
+def test_the_sample_is_of_the_shared_files_and_has_every_detector(cli: Cli) -> None:
+    said = cli("conformance", "--sample")
+    assert said.code == 0, said.err
+    assert said.out.splitlines()[-1].endswith("mismatches=0")
+    lines = Path(str(files("loopstream.samples") / "conformance.jsonl")).read_text().splitlines()
+    assert set(lines) <= set((VECTORS / "documented-directed.jsonl").read_text().splitlines())
+    expected = [step.get("expect") for line in lines for step in json.loads(line)["steps"]]
+    assert {answer["detector"] for answer in expected if answer} == {
+        "generic_repeat",
+        "global_circuit_breaker",
+        "known_poll_no_progress",
+        "ping_pong",
+        "unknown_tool_repeat",
+    }
+
+
+def test_neither_files_nor_sample_is_a_usage_error(cli: Cli) -> None:
+    assert cli("conformance").code == 2
+    assert cli("conformance", "x.jsonl", "--sample").code == 2
