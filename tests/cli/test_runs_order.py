@@ -60,8 +60,11 @@ def test_orders_are_carried_out_and_confirmed(on_kafka: Cli, house: House) -> No
         with pytest.raises(RunAborted, match="By Ada: it is back"):
             calls_until_aborted(second)
     house.settle()
-    for each in (run_id, other):
-        wait_for("the record says who and why", lambda run=each: shown(on_kafka, run) == ENDED)
+    ended = [ENDED, ENDED]
+    wait_for(
+        "the records say who and why",
+        lambda: [shown(on_kafka, each) for each in (run_id, other)] == ended,
+    )
 
 
 def calls_until_aborted(run: Run) -> None:

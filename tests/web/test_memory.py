@@ -144,8 +144,8 @@ def test_who_is_silent_for_too_long_is_not_live() -> None:
     for name, status in (("a", "active"), ("w", "warned"), ("b", "blocked"), ("e", "ended")):
         roll.put(name, summary(name, status, 5_000), 10)
     roll.put("x", summary("x", "aborted", 0), 10)
-    assert roll.counts(5_500) == {"active": 3, "blocked": 1, "aborted": 1}
-    assert roll.counts(6_000) == {"active": 0, "blocked": 0, "aborted": 1}
+    assert roll.counts(5_500) == {"active": 3, "blocked": 1, "shadow": 0, "aborted": 1}
+    assert roll.counts(6_000) == {"active": 0, "blocked": 0, "shadow": 0, "aborted": 1}
     assert [run.run for run in roll.live_of("a", 5_500)] == ["b", "w", "a"]
     assert roll.live_of("b", 5_500) == []
 
@@ -162,3 +162,11 @@ def test_the_chart_holds_a_quarter_of_an_hour() -> None:
     rates.add(0, "abort", end)
     assert sum(rates.series(end)["abort"]) == 0
     assert len(rates._steps) <= 2 * STEPS + 1
+
+
+def test_what_is_only_in_shadow_is_not_blocked() -> None:
+    roll = Roll(idle_ms=1_000)
+    for name, mode in (("a", None), ("b", "shadow"), ("c", "shadow")):
+        fields = {"scope": name, "run": name, "status": "blocked", "mode": mode, "last_event": 1}
+        roll.put(name, RunSummary.model_validate(fields | {"partition": 0, "offset": 1}), 10)
+    assert roll.counts(2) == {"active": 3, "blocked": 1, "shadow": 2, "aborted": 0}
