@@ -161,7 +161,7 @@ def _exits() -> Iterator[tuple[int, str]]:
     yield errors.EXIT_USAGE, "The command line makes no sense."
     yield errors.EXIT_SETTINGS, "A setting is missing, unknown or wrong, or the brokers refuse us."
     yield errors.EXIT_KAFKA, "Kafka is unreachable, or a topic is missing or does not fit."
-    yield errors.EXIT_DATA, "Data that can't be decoded."
+    yield errors.EXIT_DATA, "Data that can't be decoded, or a file of it that can't be read."
     yield errors.EXIT_RESTART, "The worker gave up, to be started again; nothing was committed."
     yield EXIT_INTERRUPTED, "Ctrl-C, before the command had come to its end."
 

@@ -45,8 +45,8 @@ def check(
 
     Exit codes: 0 if the file can be taken, remarks or not; 3 if it can't (no JSON, a mode or
     detector that there is not, beyond the bounds of a run's record: historySize 10,000, windowSize
-    1,000), and with --strict on any remark. `config push` makes the same remarks, and refuses what
-    would not be heeded.
+    1,000), and with --strict on any remark; 5 if there is no such file. `config push` makes the
+    same remarks, and refuses what would not be heeded.
     """
     from loopstream.config import read_blocks
 

@@ -39,15 +39,19 @@ def line_of(note: Note) -> str:
     return f"{note.kind.replace('_', ' ')}: {note.text}"
 
 
-def warn(read: BlocksFile, *, force: bool = False) -> None:
+def warn(read: BlocksFile, profile: Profile, *, force: bool = False) -> None:
     """Say all notes on stderr, before the settings of a file are pushed.
+
+    Args:
+        profile: the deployment's.
+        force: whether mistakes are let through.
 
     Raises:
         SettingsError: there is a mistake, and it is not forced.
     """
     mistakes = 0
     for named in read.blocks:
-        for note in notes_of(read, named):
+        for note in notes_of(read, named, profile):
             say(f"{named.key}: {line_of(note)}")
             mistakes += note.mistake
     if mistakes and not force:

@@ -60,7 +60,7 @@ def push(
 
     read = read_blocks(file)
     settings = settings_of(bootstrap, prefix, config, values)
-    warn(read, force=force)
+    warn(read, settings.deployment.profile, force=force)
     changes = push_blocks(settings, read, prune=prune, dry_run=dry_run)
     if output is not Output.TABLE:
         show((vars(change) | {"dry_run": dry_run} for change in changes), (), output)

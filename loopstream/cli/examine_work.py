@@ -142,7 +142,7 @@ def settings(case: Case) -> Iterator[Finding]:
         todo = "Workers keep the block before it. Push one that `config check` likes."
         yield Finding("settings", State.FAIL, "; ".join(refused), todo, EXIT_SETTINGS)
         return
-    remarks = list(_remarks(blocks, case.topics.config))
+    remarks = list(_remarks(case, blocks))
     if not on:
         detail = "; ".join(["detection is off for everybody", *remarks])
         yield Finding("settings", State.WARN, detail, _PUSH)
@@ -153,14 +153,15 @@ def settings(case: Case) -> Iterator[Finding]:
         yield Finding("settings", State.OK, f"{len(blocks)} blocks, on for {', '.join(on)}")
 
 
-def _remarks(blocks: Mapping[str, Any], topic: str) -> Iterator[str]:
+def _remarks(case: Case, blocks: Mapping[str, Any]) -> Iterator[str]:
     """What `config check` says of the blocks, but that detection is off, which may be meant."""
     from loopstream.cli.config_notes import as_file, line_of, notes_of
     from loopstream.policy.advice import NoteKind
 
-    read = as_file(blocks, topic)
+    read = as_file(blocks, case.topics.config)
+    profile = case.settings.deployment.profile
     for named in read.blocks:
-        for note in notes_of(read, named):
+        for note in notes_of(read, named, profile):
             if note.kind is not NoteKind.OFF:
                 yield f"{named.key}: {line_of(note)}"
 

@@ -78,11 +78,13 @@ def publish(
     if (file is None) == (not sample):
         raise UsageError("give either a FILE or --sample.")
     settings = settings_of(bootstrap, prefix, config, values)
-    names = [_sample_path(name) for name in sample or ()]
+    files = [_sample_path(name) for name in sample or ()] if file is None else [file]
+    for one in files:
+        _open(one).close()
     publisher = _publisher(settings, run_prefix, agent, raw)
     runs = events = 0
     keys = _keys(settings, signing_key)
-    for count in _publish(settings, publisher, names if file is None else [file], keys):
+    for count in _publish(settings, publisher, files, keys):
         runs, events = runs + 1, events + count
     say(f"published {runs} runs, {events} events to {settings.prefix}.events")
 

@@ -25,7 +25,7 @@ from loopstream.cli.forensics import (
     source_of,
 )
 from loopstream.cli.options import Bootstrap, ConfigFile, OutputForm, Prefix
-from loopstream.errors import UsageError
+from loopstream.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     import duckdb
@@ -85,7 +85,7 @@ def _exported(folder: Path, work: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     for path in files.values():
         if not path.is_file():
             hint = "Make one with: loopstream export FOLDER"
-            raise UsageError("there is no such file.", where=str(path), hint=hint)
+            raise DataError("there is no such file.", where=str(path), hint=hint)
     db = connect_readonly(files, work)
     try:
         yield db

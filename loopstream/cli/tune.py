@@ -22,7 +22,7 @@ from loopstream.cli.forensics import (
     source_of,
 )
 from loopstream.cli.options import Bootstrap, ConfigFile, OutputForm, Prefix
-from loopstream.errors import UsageError
+from loopstream.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from loopstream.config import Settings
@@ -147,7 +147,7 @@ def _tell(settings: Settings, recorded: Path, target: Path) -> None:
 
     publisher = Publisher(Printer((settings.deployment.profile,)), None, "", False, 0)
     if not recorded.is_file():
-        raise UsageError("there is no such file.", where=str(recorded))
+        raise DataError("there is no such file.", where=str(recorded))
     with recorded.open("rb") as raw, target.open("wb") as file:
         for run in unique(read_runs(raw, recorded.name)):
             for fields in publisher.events(run):

@@ -17,6 +17,7 @@ from loopstream.cli.options import Bootstrap, ConfigFile, Prefix, SetValues, loa
 if TYPE_CHECKING:
     from loopstream.cli.workers import Workers
     from loopstream.config import BlocksFile, Settings
+    from loopstream.policy.deployment import Profile
     from loopstream.replay.audit import Audit
 
 _ASK_S: Final = 10.0
@@ -71,12 +72,12 @@ def up(
     from loopstream.cli.demo import demo_settings, names_brokers, told_only_here
     from loopstream.cli.workers import Workers
 
-    pushed = _detectors(detectors, demo=demo)
     with ExitStack() as stack:
         if demo and not names_brokers(bootstrap, values):
             stack.enter_context(told_only_here())
         loaded = load_settings(bootstrap, prefix, config, values)
         wanted = demo_settings(loaded, data_dir) if demo else loaded.settings
+        pushed = _detectors(detectors, wanted.deployment.profile, demo=demo)
         given = names_brokers(bootstrap, values) if demo else "bootstrap" in loaded.origins
         settings = stack.enter_context(_cluster(wanted, given, data_dir, demo))
         _prepare(settings, pushed, exact="partitions" in loaded.origins)
@@ -113,7 +114,7 @@ def _cluster(
         yield settings.model_copy(update={"bootstrap": broker.bootstrap})
 
 
-def _detectors(file: Path | None, *, demo: bool) -> BlocksFile | None:
+def _detectors(file: Path | None, profile: Profile, *, demo: bool) -> BlocksFile | None:
     """What is to be pushed, read and remarked upon before anything is started."""
     from loopstream.cli.config_notes import as_file, warn
     from loopstream.config import GLOBAL_KEY, read_blocks
@@ -125,7 +126,7 @@ def _detectors(file: Path | None, *, demo: bool) -> BlocksFile | None:
     if file is None:
         return None
     read = read_blocks(file)
-    warn(read)
+    warn(read, profile)
     return read
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pyjson5
 
-from loopstream.errors import SettingsError
+from loopstream.errors import DataError, SettingsError
 from loopstream.policy import settings
 from loopstream.policy.rollout import BY_DETECTOR, MODE
 
@@ -68,8 +68,9 @@ def read_blocks(file: Path) -> BlocksFile:
     """Read the detector settings of a file.
 
     Raises:
-        SettingsError: the file can't be read, is not JSON, holds no settings, or a block is
-            malformed or beyond the bounds of a run's row.
+        DataError: the file can't be read.
+        SettingsError: it is not JSON, holds no settings, or a block is malformed or beyond the
+            bounds of a run's row.
     """
     document = _parse(file)
     blocks = tuple(_find(document, file))
@@ -87,7 +88,9 @@ def _parse(file: Path) -> Mapping[str, Any]:
         with file.open("rb") as stream:
             data = stream.read(MAX_FILE_BYTES + 1)
         text = data.decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise DataError(f"can't be read: {error.strerror}.", where=str(file)) from None
+    except UnicodeDecodeError as error:
         raise SettingsError(f"can't be read: {error}.", where=str(file)) from None
     if len(data) > MAX_FILE_BYTES:
         raise SettingsError(f"is over {MAX_FILE_BYTES} bytes.", where=str(file))

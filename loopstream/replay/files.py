@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
-from loopstream.errors import DataError, UsageError
+from loopstream.errors import DataError
 from loopstream.events import Pin
 from loopstream.replay.controls import ReplaySources
 from loopstream.replay.envelope import from_envelope, is_envelope
@@ -74,10 +74,10 @@ def file_source(path: Path, partitions: int | None = None) -> FileSource:
     """A source for a file.
 
     Raises:
-        UsageError: there is no such file.
+        DataError: there is no such file.
     """
     if not path.is_file():
-        raise UsageError("there is no such file.", where=str(path))
+        raise DataError("there is no such file.", where=str(path))
     return FileSource(path.resolve(), partitions)
 
 

@@ -99,7 +99,7 @@ def test_a_wrong_setting_is_one_message_with_its_place(cli: Cli) -> None:
     said = cli("verdicts")
     assert said.code == 3
     assert said.out == ""
-    assert said.err.startswith("loopstream: loopstream.toml:2: worker.stroe is no setting.\n")
+    assert said.err.startswith("loopstream: loopstream.toml:2: worker.stroe is no setting.")
 
 
 def test_set_wants_a_key_and_a_value(cli: Cli) -> None:
@@ -143,3 +143,24 @@ def test_schemas_are_written_and_checked_for_drift(cli: Cli) -> None:
 
 def test_the_committed_schemas_are_those_of_the_models(cli: Cli) -> None:
     assert cli("schemas", ROOT / "schemas", "--check").code == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "config check",
+        "config push",
+        "up --detectors",
+        "detectors",
+        "publish",
+        "conformance",
+        "scenarios",
+        "replay",
+    ],
+)
+def test_an_input_file_that_is_not_there_is_one_exit_code(cli: Cli, words: str) -> None:
+    said = cli(
+        *words.split(), "absent.jsonl", *(["--bootstrap", "127.0.0.1:1"] if "up" in words else [])
+    )
+    assert said.code == 5, said.err
+    assert "absent.jsonl" in said.err

@@ -92,7 +92,10 @@ def test_a_misspelt_setting_is_told_the_one_that_may_be_meant(cli: Cli) -> None:
 def test_says_what_counts_with_another_profile_alone(
     cli: Cli, verb: tuple[str, ...], profile: str
 ) -> None:
-    own = {"documented": {"criticalThreshold": 25}, "extended": {"extended": {"patience": 2}}}
+    own: dict[str, dict[str, object]] = {
+        "documented": {"criticalThreshold": 25},
+        "extended": {"extended": {"patience": 2}},
+    }
     for meant, setting in own.items():
         Path("agents.json").write_text(json.dumps({"enabled": True, **setting}))
         said = cli(*verb, "agents.json", "--profile", profile)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from loopstream.config import read_blocks
-from loopstream.errors import SettingsError
+from loopstream.errors import DataError, SettingsError
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_a_wrong_file_is_refused(file: Path, text: str, message: str, line: int 
 
 
 def test_what_is_no_text_or_not_there_is_refused(file: Path) -> None:
-    with pytest.raises(SettingsError, match=r"can't be read"):
+    with pytest.raises(DataError, match=r"can't be read"):
         read_blocks(file)
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(SettingsError, match=r"can't be read"):

@@ -118,7 +118,7 @@ def test_a_cut_gzip_is_corrupt(cli: Cli, tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there(cli: Cli) -> None:
     said = cli("replay", "nowhere.jsonl")
-    assert (said.code, "no such file" in said.err) == (2, True)
+    assert (said.code, "no such file" in said.err) == (5, True)
 
 
 def test_an_empty_range_gets_an_answer(cli: Cli, tmp_path: Path) -> None:

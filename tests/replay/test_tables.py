@@ -135,7 +135,7 @@ def test_a_corrupt_parquet_and_a_strange_one(cli: Cli, exported: Path, tmp_path:
 
 def test_an_export_that_is_not_there(cli: Cli, tmp_path: Path) -> None:
     said = cli("sql", "--export", tmp_path / "none", "select 1")
-    assert (said.code, "no such file" in said.err) == (2, True)
+    assert (said.code, "no such file" in said.err) == (5, True)
 
 
 @pytest.mark.kafka

@@ -157,7 +157,7 @@ def test_tuning_needs_something_to_go_by(cli: Cli, tmp_path: Path) -> None:
     file.write_text("")
     assert "no labels" in cli("tune", file).err
     assert cli("tune", file, "--splice").code == 2
-    assert cli("tune", "--recorded", "nowhere.jsonl", "--splice").code == 2
+    assert cli("tune", "--recorded", "nowhere.jsonl", "--splice").code == 5
 
 
 @pytest.mark.kafka
