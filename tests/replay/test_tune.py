@@ -149,7 +149,7 @@ def test_how_many_good_real_runs_each_threshold_would_have_stopped(
     assert low["delay_calls"] < middle["delay_calls"] < high["delay_calls"]
     assert '"loopDetection"' in said.out
     report = cli("report", "--file", tmp_path / "none", "--tuned", out)
-    assert report.code == 2
+    assert report.code == 5
 
 
 def test_tuning_needs_something_to_go_by(cli: Cli, tmp_path: Path) -> None:
