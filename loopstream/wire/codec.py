@@ -8,15 +8,24 @@ the frame are not affected.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Self
 
 import msgpack
 from pydantic import ValidationError
 
 from loopstream.events import EVENT, EVENTS, SCHEMA_VERSION, Event, RejectCode
-from loopstream.events.tool import ToolCall, ToolOutcome
+from loopstream.events.base import Model
+from loopstream.events.tool import (
+    CallDigests,
+    ExtendedCall,
+    ExtendedOutcome,
+    OutcomeDigests,
+    ToolCall,
+    ToolOutcome,
+)
 from loopstream.wire.limits import (
     MAX_EVENT_BYTES,
     MAX_EVENT_DEPTH,
@@ -33,9 +42,23 @@ _JSON_STARTS: Final = b"{ \t\r\n"
 # Possessive, and a string may stay open: a value without end is read once, not once per quote.
 _JSON_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _CONTAINERS: Final = frozenset((dict, list))
-_TOOL_EVENTS: Final = ("tool_call", "tool_outcome")
-_CALL_FIELDS: Final = ToolCall.model_fields.keys()
-_OUTCOME_FIELDS: Final = ToolOutcome.model_fields.keys()
+
+
+class _Known(NamedTuple):
+    """Fields of a tool event, and of the blocks of its ``fp``: flat, all of them."""
+
+    event: AbstractSet[str]
+    blocks: Mapping[str, AbstractSet[str]]
+
+    @classmethod
+    def of(cls, event: type[Model], digests: type[Model], extended: type[Model]) -> Self:
+        plain = digests.model_fields.keys()
+        blocks = {"documented": plain, "reference": plain}
+        return cls(event.model_fields.keys(), {**blocks, "extended": extended.model_fields.keys()})
+
+
+_CALL: Final = _Known.of(ToolCall, CallDigests, ExtendedCall)
+_OUTCOME: Final = _Known.of(ToolOutcome, OutcomeDigests, ExtendedOutcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,25 +226,33 @@ def _validate_each(events: list[Any]) -> Decoded:
 
 
 def _may_be_deep(event: Any) -> bool:
-    """False only where validation leaves nothing deep: fields of tool events are flat but ``fp``.
+    """False only where validation leaves nothing deep: all fields are known, and those are flat.
 
-    Nearly every event is such a one, and is not walked through.
+    Nearly every event is a tool's and such a one: it is not walked through.
     """
     if type(event) is not dict:
         return False
     kind = event.get("type")
-    flat = _CALL_FIELDS if kind == "tool_call" else _OUTCOME_FIELDS
-    if kind not in _TOOL_EVENTS or not event.keys() <= flat:
+    known = _CALL if kind == "tool_call" else _OUTCOME if kind == "tool_outcome" else None
+    if known is None or not event.keys() <= known.event:
         return _too_deep(event)
-    return _too_deep(event.get("fp"), MAX_EVENT_DEPTH - 1)
+    fp = event.get("fp")
+    if type(fp) is not dict:
+        return False
+    for name, block in fp.items():
+        if type(block) in _CONTAINERS:
+            fields = known.blocks.get(name)
+            if type(block) is list or fields is None or not block.keys() <= fields:
+                return _too_deep(event)
+    return False
 
 
-def _too_deep(value: Any, bound: int = MAX_EVENT_DEPTH) -> bool:
+def _too_deep(value: Any) -> bool:
     """Whether an event nests deeper than the bound; iterative: a bomb can't exhaust the stack."""
     if type(value) is not dict:
         return False  # no event: refused without being looked into
     level = [child for child in value.values() if type(child) in _CONTAINERS]
-    for _ in range(bound - 1):
+    for _ in range(MAX_EVENT_DEPTH - 1):
         if not level:
             return False
         level = [

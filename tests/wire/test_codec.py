@@ -187,6 +187,8 @@ def test_an_envelope_at_its_bound(extra: int, code: str | None) -> None:
         ("tool_call", ("fp", "x")),
         ("tool_outcome", ("disposition",)),
         ("tool_outcome", ("fp", "documented", "x")),
+        ("tool_call", ("fp", "documented", "result")),
+        ("tool_call", ("fp", "extended", "unknown_tool")),
     ],
 )
 def test_depth_at_its_bound(
@@ -199,7 +201,7 @@ def test_depth_at_its_bound(
     at = event
     for name in place[:-1]:
         digest = "0" * 64 if form == "json" else b"0" * 32
-        at = at.setdefault(name, {"args": digest} if name == "documented" else {})
+        at = at.setdefault(name, {} if name == "fp" else {"args": digest})
     at[place[-1]] = inner
     if form == "json":
         value = json.dumps(event).encode()
