@@ -34,7 +34,7 @@ WRITES: dict[Role, AbstractSet[str]] = {
 READS: dict[Role, AbstractSet[str]] = {
     Role.WORKER: {"events", "changelog", "config", "commands"},
     Role.RUNNER: {"verdicts"},
-    Role.OPERATOR: {"config", "commands", "verdicts", "runs"},
+    Role.OPERATOR: {"config", "commands", "events", "verdicts", "dead_letters", "runs"},
     Role.FORENSICS: {"events", "verdicts", "dead_letters", "runs", "config", "commands"},
 }
 Refused = (TopicAuthorizationFailedError, ClusterAuthorizationFailedError, KafkaTimeoutError)
