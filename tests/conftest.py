@@ -8,9 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
+import hypothesis
 import pytest
 
 from loopstream.broker import EmbeddedKafka
+
+# How fast a machine draws says nothing about us.
+hypothesis.settings.register_profile(
+    "here", suppress_health_check=[hypothesis.HealthCheck.too_slow], deadline=None
+)
+hypothesis.settings.load_profile("here")
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 

@@ -154,7 +154,8 @@ class House:
         self.folder = folder
         self.topics = Topics(prefix)
         self.workers: list[Process] = []
-        self._values = {"worker.checkpoint_interval_s": "0.1"} | dict(values or {})
+        often = ("worker.checkpoint_interval_s", "worker.checkpoint_max_interval_s")
+        self._values = dict.fromkeys(often, "0.1") | dict(values or {})
         self._settings = load(
             {"bootstrap": bootstrap, "prefix": prefix, "partitions": PARTITIONS}
         ).settings

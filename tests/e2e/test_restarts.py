@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 
 BLOCKS = {"enabled": True}
 # A dead worker's partitions are given to its heir that soon.
-VALUES = {"worker.session_timeout_s": "6", "worker.checkpoint_interval_s": "0.5"}
+VALUES = {"worker.session_timeout_s": "6", "worker.checkpoint_max_interval_s": "0.5"}
 
 
 def test_a_count_goes_on_over_a_stop_and_a_start(house: House) -> None:

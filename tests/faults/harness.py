@@ -62,6 +62,7 @@ class Worker:
             "session_timeout_s": 6.0,
             "heartbeat_interval_s": 1.0,
             "checkpoint_interval_s": 0.3,
+            "checkpoint_max_interval_s": 0.3,
             **settings,
         }
         with self._log.open("ab") as log:

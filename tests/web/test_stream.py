@@ -9,13 +9,19 @@ from loopstream.web.board import Board
 from loopstream.web.choice import Choice
 from loopstream.web.live import MAX_ROWS, Stream
 from loopstream.web.ring import Ring, Said
-from tests.web.test_memory import said, verdict
+from tests.web.test_memory import verdict
 
 
 def board(*, most: int = 10_000) -> Board:
     made = Board(Deployment(prefix="p"))
     made.ring = Ring((0, 0), max_verdicts=most)
     return made
+
+
+def said(number: int, partition: int, offset: int) -> Said:
+    """News of a run of its own: equal blocks of one run would be one row."""
+    run = f"run-{number}"
+    return Said(verdict(number, run=run, scope=run), partition, offset, 100)
 
 
 def ids(message: bytes) -> list[int]:
