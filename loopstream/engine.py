@@ -72,7 +72,8 @@ class Retention(Protocol):
 
 def retain_per_run(history: History, size: int, *, grown: bool) -> None:  # noqa: ARG001 - protocol
     """A run evicts its own records (the reference shares one list among a session's runs)."""
-    while len(history) > size:
+    records = history.records
+    while len(records) > size:
         history.evict_oldest()
 
 

@@ -62,6 +62,16 @@ def check_signer(signer: str, event: Event) -> None:
         raise RefusedEventError(RejectCode.IDENTITY_MISMATCH, "signer")
 
 
+def is_bound(state: RunState, event: RunEvent, signer: str | None) -> bool:
+    """Whether the event is of exactly who the run is known to be of: nothing to check or bind."""
+    return (
+        event.agent == state.agent
+        and event.session == state.session
+        and (event.runner if signer is None else signer) == state.runner
+        and state.run is not None
+    )
+
+
 def check_identity(state: RunState, event: RunEvent, signer: str | None = None) -> None:
     """The first event that names them binds a run's agent, session and runner.
 

@@ -27,6 +27,7 @@ from loopstream.partition.admission import (
     check_identity,
     check_signer,
     fingerprinted,
+    is_bound,
     is_duplicate,
     remember,
 )
@@ -43,7 +44,7 @@ from loopstream.policy.verdicts import Position
 from loopstream.state.pack import pack, peek, unpack
 from loopstream.state.run import NO_OFFSET, RunState
 from loopstream.wire.codec import Decoded
-from loopstream.wire.routing import partition_of, scope_key
+from loopstream.wire.routing import NO_RUN_PREFIX, partition_of, scope_key
 from loopstream.wire.signing import Verifier, open_record
 
 _SAMPLE_BYTES: Final = 1024
@@ -266,10 +267,7 @@ class Partition:
     def _run_event(
         self, record: Record, index: int, event: RunEvent, applied: set[str], signer: str | None
     ) -> bool:
-        scope = scope_key(event.run, event.session)
-        if scope is None:
-            raise RefusedEventError(RejectCode.NO_SCOPE, "run and session")
-        state = self._state(scope)
+        scope, state = self._find(event)
         if state.offset >= record.offset and scope not in applied:
             # Replayed after a crash: the row has it already. Writing the row again regenerates
             # its changelog record, in case that was what got lost.
@@ -279,12 +277,14 @@ class Partition:
         if is_duplicate(state, event):
             self.counts["duplicate"] += 1
             return False
-        check_identity(state, event, signer)
-        if isinstance(event, ToolCall | ToolOutcome):
+        known, bound = state.agent is not None, is_bound(state, event, signer)
+        if not bound:
+            check_identity(state, event, signer)
+        if type(event) is ToolCall or type(event) is ToolOutcome:
             event = fingerprinted(self._engine, state, event, self._key)
             bind_key(state, event)
-        known = state.agent is not None
-        bind_identity(state, event, signer)
+        if not bound:
+            bind_identity(state, event, signer)
         self._note(state, event)
         at = Position(self.number, record.offset, index, self._appended)
         if self._marker.orders:
@@ -305,12 +305,26 @@ class Partition:
             self.counts["gap"] += 1
         if state.ended is not None:
             self.counts["after_end"] += 1
-        if isinstance(event, ToolCall | ToolOutcome) and event.oversize:
+        if (type(event) is ToolCall or type(event) is ToolOutcome) and event.oversize:
             self.counts["oversize"] += 1
 
     def _publish(self, scope: str, step: Step) -> None:
         for verdict in step.verdicts:
             self.verdicts.append((scope, verdict))
+
+    def _find(self, event: RunEvent) -> tuple[str, RunState]:
+        """An event's scope key, and the state that it counts for."""
+        run = event.run
+        # Nearly always a run that is live under this very id.
+        state = None if run is None else self.live.get(run)
+        if state is not None and run is not None and run[0] != NO_RUN_PREFIX:
+            idle = self._appended - state.appended > self._deployment.idle_ms
+            if state.ended is None and not idle:
+                return run, state
+        scope = scope_key(run, event.session)
+        if scope is None:
+            raise RefusedEventError(RejectCode.NO_SCOPE, "run and session")
+        return scope, self._state(scope)
 
     def _state(self, scope: str) -> RunState:
         """The run's state: live, or from its row, or new; a dead one counts as not there."""
