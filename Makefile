@@ -35,7 +35,7 @@ demo: $(STAMP) ## Broker, worker and a fleet of agents, some of which loop; ends
 
 test: lint types ## All checks and all tests
 	$(BIN)/loopstream schemas --check
-	$(PYTEST) -n 2 --dist loadfile
+	$(PYTEST) -n 3 --dist loadfile
 
 test-fast: $(STAMP) ## The tests that need no broker
 	$(PYTEST) -n 2 --dist worksteal -m "not kafka and not slow"
