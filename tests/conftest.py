@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -22,15 +23,20 @@ hypothesis.settings.load_profile("here")
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What runs real brokers and workers gets one more try, and says so in the summary.
 
     Such a test waits for other processes within bounds; on a machine that others load, a bound
     can be missed once. A fault of ours shows again.
     """
+    weights: Counter[Path] = Counter()
     for item in items:
         if item.get_closest_marker("kafka") is not None:
             item.add_marker(pytest.mark.flaky(reruns=1))
+            weights[item.path] += 1
+    # Files are shared out whole: the long ones first, or they are what all wait for at the end.
+    items.sort(key=lambda item: -weights[item.path])
 
 
 @pytest.fixture(scope="session")
