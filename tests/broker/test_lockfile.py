@@ -21,6 +21,7 @@ JARS = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(JARS, min_size=1, unique_by=lambda jar: jar.filename))
 def test_what_is_rendered_parses_to_the_same(jars: list[Jar]) -> None:
     lock = parse_lock(render_lock("4.1.2", jars))

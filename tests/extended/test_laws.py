@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from loopstream.scenarios import Player
 from loopstream.state.pack import pack, unpack
 from loopstream.state.run import RunState
 from tests.extended.strategies import Event, runs
+
+pytestmark = pytest.mark.slow
 
 LAWS = settings(max_examples=40, deadline=None)
 

@@ -126,6 +126,7 @@ NAMES = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(derandomize=True, database=None, deadline=None, max_examples=300)
 @given(st.dictionaries(NAMES, JSON) | JSON, st.dictionaries(NAMES, JSON) | JSON)
 def test_any_block_is_taken_or_refused(everyone: object, own: object) -> None:

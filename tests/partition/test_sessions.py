@@ -20,6 +20,8 @@ from loopstream.testing import Played, SessionDriver
 from tests.conftest import SHARED
 from tests.partition.driver import Feed, Fields
 
+pytestmark = pytest.mark.slow
+
 VECTORS = SHARED / "vectors"
 SESSION = "the session"
 Case = dict[str, Any]

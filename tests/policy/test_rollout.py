@@ -241,6 +241,7 @@ def heard(block: dict[str, Any], played: list[NaiveStep], how: list[Any]) -> lis
     return [acted, state.standing, state.aborted, state.last_verdict]
 
 
+@pytest.mark.slow
 @LAW
 @given(st.data(), steps(runs=("r1",), max_parts=6), modes_blocks)
 def test_what_is_in_shadow_changes_nothing_that_is_acted_on(
@@ -253,6 +254,7 @@ def test_what_is_in_shadow_changes_nothing_that_is_acted_on(
     assert shadowed == heard({**TINY, "modes": off}, played, how)
 
 
+@pytest.mark.slow
 @LAW
 @given(st.data(), steps(runs=("r1",), max_parts=6))
 def test_what_only_warns_refuses_and_ends_nothing(
@@ -271,6 +273,7 @@ def test_what_only_warns_refuses_and_ends_nothing(
 NEVER_HIDES = ("unknown_tool_repeat", "global_circuit_breaker", "generic_repeat")
 
 
+@pytest.mark.slow
 @LAW
 @given(st.data(), steps(runs=("r1",), max_parts=6), st.sampled_from(NEVER_HIDES))
 def test_a_detector_that_only_warns_takes_no_refusal_from_the_others(

@@ -22,6 +22,8 @@ from tests.cli.conftest import Cli
 from tests.replay.files import kcat, pinned
 from tests.replay.traffic import interleaved, looping
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:

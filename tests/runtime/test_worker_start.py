@@ -62,6 +62,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", WAYS)
 def test_kafka_that_is_not_there(start: Start, command: tuple[str, ...]) -> None:
     process = start(*command, BOOTSTRAP=f"127.0.0.1:{closed_port()}", TIMEOUT_S="3")

@@ -99,6 +99,7 @@ def test_a_runner_signs_with_its_first_key_under_its_bounded_name(name: str) -> 
     assert Options(runner=name).headers(b"value") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("face", [Runner, AsyncRunner])
 def test_both_runners_take_keys_as_text_or_file(face: type[Any], tmp_path: Path) -> None:
     text = f"{key_line(KEY)}\n{key_line(OLD.issue('r'))}\n"

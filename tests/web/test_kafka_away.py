@@ -11,6 +11,8 @@ from loopstream.config import load
 from loopstream.errors import KafkaUnreachableError
 from loopstream.web.app import serve
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def nobody() -> str:
