@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from loopstream.detect.base import DetectorName, Finding, Probe
+from loopstream.detect.base import Detector, DetectorName, Finding, Probe
 from loopstream.detect.limits import Limits
 from loopstream.detect.profiles import UNSEEN, Profile
 from loopstream.detect.rollout import Rollout
@@ -37,14 +37,12 @@ def judge(
     """
     if not limits.enabled or profile.quiet(history, limits, signature):
         return None
-    stuck = profile.stuck(history, tool, signature)
-    call = history.calls.get(signature)
-    probe = Probe(tool, signature, poll, history, limits, call, *stuck)
+    probe = _probe(profile, history, limits, tool, signature, poll=poll)
     if limits.rollout is not None:
         return _acted_on(profile, probe, limits.rollout, mutes)
     for detector in profile.detectors:
-        finding = detector.find(probe)
-        if finding is not None and not (mutes and mute_of(finding.subject) in mutes):
+        finding = _found(detector, probe, mutes)
+        if finding is not None:
             return profile.annotate(probe, finding)
     return None
 
@@ -65,13 +63,11 @@ def judge_in_shadow(
         return None
     if profile.quiet(history, limits, signature):
         return None
-    stuck = profile.stuck(history, tool, signature)
-    call = history.calls.get(signature)
-    probe = Probe(tool, signature, poll, history, limits, call, *stuck)
+    probe = _probe(profile, history, limits, tool, signature, poll=poll)
     for detector in profile.detectors:
         if detector.name in rollout.shadowed:
-            finding = detector.find(probe)
-            if finding is not None and not (mutes and mute_of(finding.subject) in mutes):
+            finding = _found(detector, probe, mutes)
+            if finding is not None:
                 return finding
     return None
 
@@ -103,13 +99,29 @@ def mute_of(subject: str) -> bytes:
     return hashlib.sha256(subject.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
+def _probe(
+    profile: Profile, history: History, limits: Limits, tool: str, signature: str, *, poll: bool
+) -> Probe:
+    stuck = profile.stuck(history, tool, signature)
+    call = history.calls.get(signature)
+    return Probe(tool, signature, poll, history, limits, call, *stuck)
+
+
+def _found(detector: Detector, probe: Probe, mutes: Mutes) -> Finding | None:
+    """What a detector says, unless an operator released it."""
+    finding = detector.find(probe)
+    if finding is None or (mutes and mute_of(finding.subject) in mutes):
+        return None
+    return finding
+
+
 def _acted_on(profile: Profile, probe: Probe, rollout: Rollout, mutes: Mutes) -> Finding | None:
     capped: Finding | None = None
     for detector in profile.detectors:
         if detector.name in rollout.silent:
             continue
-        finding = detector.find(probe)
-        if finding is None or (mutes and mute_of(finding.subject) in mutes):
+        finding = _found(detector, probe, mutes)
+        if finding is None:
             continue
         if finding.level is Level.CRITICAL and detector.name in rollout.capped:
             capped = capped or replace(finding, level=Level.WARNING, capped=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +18,7 @@ from loopstream.fingerprint.sends import is_send, stripped
 from loopstream.fingerprint.write_tool import UNCHANGED, changed_nothing
 
 _ERROR_PREFIX: Final = "error:"
-_RESULT: Final = re.compile(rf"(?P<error>{_ERROR_PREFIX})?(?P<hex>[0-9a-f]{{64}})")
+_DIGEST_BYTES: Final = 32
 
 
 class OutcomeKind(StrEnum):
@@ -109,10 +108,14 @@ def parse_result(text: str) -> tuple[bytes, bool]:
     Raises:
         DataError: the text is no such form.
     """
-    match = _RESULT.fullmatch(text)
-    if match is None:
+    digits = text.removeprefix(_ERROR_PREFIX)
+    try:
+        value = bytes.fromhex(digits)
+    except ValueError:
+        value = b""
+    if len(value) != _DIGEST_BYTES or value.hex() != digits:
         raise DataError(f"no outcome signature: {text[:80]!r}")
-    return bytes.fromhex(match["hex"]), match["error"] is not None
+    return value, len(digits) != len(text)
 
 
 def _of_error(call: CallPrint, error: object, rules: Rules, key: bytes | None) -> OutcomePrint:

@@ -315,12 +315,9 @@ class Partition:
     def _find(self, event: RunEvent) -> tuple[str, RunState]:
         """An event's scope key, and the state that it counts for."""
         run = event.run
-        # Nearly always a run that is live under this very id.
-        state = None if run is None else self.live.get(run)
-        if state is not None and run is not None and run[0] != NO_RUN_PREFIX:
-            idle = self._appended - state.appended > self._deployment.idle_ms
-            if state.ended is None and not idle:
-                return run, state
+        # Nearly always a run that is live under this very id: nothing to trim.
+        if run in self.live and not run.startswith(NO_RUN_PREFIX):
+            return run, self._state(run)
         scope = scope_key(run, event.session)
         if scope is None:
             raise RefusedEventError(RejectCode.NO_SCOPE, "run and session")

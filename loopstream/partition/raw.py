@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import re
 from functools import lru_cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import orjson
 
@@ -22,8 +20,6 @@ from loopstream.fingerprint.extended.outcomes import outcome_of, oversize_outcom
 from loopstream.fingerprint.outcomes import OutcomePrint, fingerprint_outcome, result_text
 from loopstream.fingerprint.profiles import DOCUMENTED, EXTENDED, REFERENCE
 from loopstream.wire.limits import MAX_RAW_BYTES, MAX_RAW_DEPTH
-
-E = TypeVar("E", ToolCall, ToolOutcome)
 
 _FIELDS: Final = {DOCUMENTED: "documented", REFERENCE: "reference", EXTENDED: "extended"}
 # Texts so short are remembered for the outcome that follows, and for the next lap of a loop.
@@ -42,10 +38,7 @@ class Oversize:
     """A value over the bounds: known by the digest of its bytes alone."""
 
     def __init__(self, text: str, key: bytes | None) -> None:
-        data = text.encode("utf-8", "surrogatepass")
-        self.digest = (
-            hashlib.sha256(data).digest() if key is None else hmac.digest(key, data, "sha256")
-        )
+        self.digest = digest(text.encode("utf-8", "surrogatepass"), key)
 
 
 def fingerprint_raw_call(
@@ -63,7 +56,7 @@ def fingerprint_raw_call(
     else:
         digests = call_digests(CallPrint(exact, is_poll(event.tool, args)))
     fp = CallFingerprint.trusted(**_blocks(profile, key_id, digests))
-    return _printed(event, fp, oversize=isinstance(args, Oversize))
+    return event.altered(fp=fp, oversize=event.oversize or isinstance(args, Oversize))
 
 
 def fingerprint_raw_outcome(
@@ -85,8 +78,8 @@ def fingerprint_raw_outcome(
         seen = _outcome_print(event.tool, profile, call, args, result, error, key)
         digests = outcome_digests(seen)
     fp = OutcomeFingerprint.trusted(**_blocks(profile, key_id, digests))
-    oversize = any(isinstance(raw, Oversize) for raw in (args, result, error))
-    return _printed(event, fp, oversize=oversize)
+    oversize = event.oversize or any(isinstance(raw, Oversize) for raw in (args, result, error))
+    return event.altered(fp=fp, oversize=oversize)
 
 
 def _blocks(profile: str, key_id: str | None, digests: object) -> dict[str, Any]:
@@ -95,10 +88,6 @@ def _blocks(profile: str, key_id: str | None, digests: object) -> dict[str, Any]
     fields |= {"v": 1, "key_id": key_id}
     fields[_FIELDS[profile]] = digests
     return fields
-
-
-def _printed(event: E, fp: CallFingerprint | OutcomeFingerprint, *, oversize: bool) -> E:
-    return event.altered(fp=fp, oversize=event.oversize or oversize)
 
 
 def parse_raw(name: str, text: str | None, key: bytes | None = None) -> Any:

@@ -21,6 +21,7 @@ from loopstream.events.text import short_name
 from loopstream.events.tool import ExtendedCall
 from loopstream.fingerprint.calls import signature as signature_of
 from loopstream.policy.deployment import Deployment, Mode
+from loopstream.policy.reasons import shown
 from loopstream.policy.throttle import announce
 from loopstream.policy.verdicts import Decision, Position
 from loopstream.state.extended.book import MESSAGE_TOOL, Book, batch_of
@@ -31,7 +32,6 @@ from loopstream.state.run import RunState, Standing, Target
 # A name this short can't be over 128 bytes.
 _SURELY_SHORT: Final = 32
 _CLOCK_SKEW_MS: Final = 300_000
-_SHOWN: Final = 80
 _SHOWN_PAIRED: Final = 240
 _LIFTED: Final = "What was refused may be tried again: the run has got somewhere."
 _DEFAULTS: Final = ExtendedLimits()
@@ -265,7 +265,7 @@ class ExtendedFold:
         key = f"compaction:{call.signature}:{record.out:x}"
         standing = Standing(name, seen.count, state.guard.window, key, tool)
         repeated = (
-            f"After its context was compacted the run repeated the same call of {_cut(tool)} with "
+            f"After its context was compacted the run repeated the same call of {shown(tool)} with "
             f"the same result {seen.count} times, as before."
         )
         target, mode = Target(signature=call.signature), step.limits.guard_mode
@@ -352,14 +352,14 @@ def _answer(
     for alarm in book.alarms.values():
         warns = alarm.level == Severity.WARN and not alarm.shadow
         if warns and any(Target(*covered).covers(tool, signature) for covered in alarm.targets):
-            reason = f"{_cut(tool)} is getting nowhere: {alarm.detector}, {alarm.count} times."
+            reason = f"{shown(tool)} is getting nowhere: {alarm.detector}, {alarm.count} times."
             return _decision(Action.ANSWER, Level.WARNING, alarm, reason)
     nothing = Standing("none", 0, 0, "gate", None)
     return Decision(Action.ANSWER, Level.NONE, nothing, "Nothing stands against this call.")
 
 
 def _still(standing: Standing) -> str:
-    tool = _cut(standing.tool or "the run")
+    tool = shown(standing.tool or "the run")
     return (
         f"Still refused: {standing.detector} of {tool}, seen {standing.count} times. It may be "
         "tried again when something has changed."
@@ -368,13 +368,9 @@ def _still(standing: Standing) -> str:
 
 def _reason(book: Book, alarm: Alarm, text: str) -> str:
     paired = "" if alarm.paired is None else f", {alarm.paired[:_SHOWN_PAIRED]}"
-    reason = text.format(tool=_cut(alarm.tool), paired=paired, count=alarm.count)
+    reason = text.format(tool=shown(alarm.tool), paired=paired, count=alarm.count)
     if alarm.level > 1 and alarm.heard and alarm.count > alarm.heard:
         reason += f" A warning was ignored {alarm.count - alarm.heard} times."
     if alarm.level > 1 and book.vetoes > 1 and not alarm.detector.startswith("veto"):
         reason += f" {book.vetoes} refused calls were tried again."
     return reason
-
-
-def _cut(tool: str) -> str:
-    return tool if len(tool) <= _SHOWN else tool[:_SHOWN] + "..."

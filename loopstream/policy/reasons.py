@@ -87,18 +87,19 @@ def _extended(said: Said) -> str | None:
         if detector.name == said.detector:
             paired = f", {said.paired_tool}" if said.paired_tool else ""
             return detector.text.format(
-                tool=_shown(said.tool or ""), paired=paired[:_PAIRED], count=said.times
+                tool=shown(said.tool or ""), paired=paired[:_PAIRED], count=said.times
             )
     return None
 
 
 def _text(detector: str, level: str, tool: str, paired: str | None, count: int) -> str:
     template = _TEXTS[detector, level]
-    pair = f"Two different calls of {_shown(tool)}"
+    pair = f"Two different calls of {shown(tool)}"
     if paired is not None and paired != tool:
-        pair = f"{_shown(tool)} and {_shown(paired)}"
-    return template.format(tool=_shown(tool), pair=pair, count=count)
+        pair = f"{shown(tool)} and {shown(paired)}"
+    return template.format(tool=shown(tool), pair=pair, count=count)
 
 
-def _shown(tool: str) -> str:
+def shown(tool: str) -> str:
+    """A tool's name as texts have it: cut where it is long."""
     return tool if len(tool) <= _SHOWN else tool[:_SHOWN] + "..."

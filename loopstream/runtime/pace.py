@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 EVENTS_PER_ROW: Final = 64
-"""Events per changed row at which a row costs less than its events (docs/performance)."""
+"""Events per changed row that make the cost of writing it small beside theirs."""
 FEW_ROWS: Final = 64
 """Changed rows so few that writing them at each look costs nothing worth saving."""
 

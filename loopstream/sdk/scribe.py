@@ -74,7 +74,7 @@ class Scribe:
         name = tool_name(tool, self.options.normalize_tools)
         given = to_json(args)
         asked, fp = self.printer.call(name, given)
-        if EXTENDED in fp and spent is not NOTHING_SPENT:
+        if EXTENDED in fp:
             try:
                 fp[EXTENDED].update(spent.fields())
             except (TypeError, ValueError, OverflowError) as error:
