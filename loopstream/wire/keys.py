@@ -108,7 +108,7 @@ def read_issued_keys(text: str, where: str) -> tuple[IssuedKey, ...]:
 def _lines(text: str, where: str) -> Iterator[tuple[str, bytes]]:
     """Ids and keys; blank lines and those that begin with ``#`` do not count."""
     seen: set[str] = set()
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip() or line.startswith("#"):
             continue
         place = f"{where}, line {number}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -108,8 +107,21 @@ def test_the_runners_key_as_text_or_in_a_file(tmp_path: Path) -> None:
     assert issued_keys(None) == ()
     with pytest.raises(SettingsError, match="can't be read"):
         issued_keys(tmp_path / "none")
-    (tmp_path / "r.key").write_bytes(os.urandom(100))
-    with pytest.raises(SettingsError, match=r"r\.key, line 1"):
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (bytes(range(128, 228)), 1),
+        (b"\x00\xff\xfe" * 30, 1),
+        (b"\n\n" + b"\xff" * 50, 3),
+        (b"# a comment\nno key", 2),
+        (b"\x0b\x0c\x1c\xff", 1),
+    ],
+)
+def test_what_is_no_key_is_told_with_its_line(tmp_path: Path, data: bytes, line: int) -> None:
+    (tmp_path / "r.key").write_bytes(data)
+    with pytest.raises(SettingsError, match=rf"r\.key, line {line}:"):
         issued_keys(tmp_path / "r.key")
 
 
