@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from loopstream.runtime.fold import RESERVED, RowPosition
 
 POSITION_HEADER = "position"
 """Header of a tombstone: the last offset of the row that it erases, decimal."""
+
+# Length and version of the array, be its length one byte or three.
+_ALIKE: Final = 4
 
 
 class PartitionRows(Protocol):
@@ -84,17 +87,30 @@ class Merge:
             kept = rows.get(key)
             if (
                 kept is not None
+                and not (row is not None and key < RESERVED and follows(row, kept))
                 and kept != row
                 and position(kept)[1] > position_of(record, position)
             ):
                 better.add(key)
                 continue
-            better.discard(key)
+            if better:
+                better.discard(key)
             if row is None:
                 rows.discard(key)
             else:
                 rows.put(key, row)
         rows.applied = offset
+
+
+def follows(row: bytes, kept: bytes) -> bool:
+    """Whether the bytes alone tell that ``row`` is not older than ``kept``; False: look closer.
+
+    Rows are msgpack arrays that begin with version, partition and last offset. Numbers in their
+    shortest form are ordered as their bytes are, so of two rows of one partition that begin alike
+    the greater one does not have the lower offset. (A negative offset would break that; only
+    reserved rows, written before the first event, have one.)
+    """
+    return kept[:_ALIKE] == row[:_ALIKE] and kept <= row
 
 
 def position_of(record: Any, position: RowPosition) -> int:

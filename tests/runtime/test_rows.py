@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from loopstream.errors import CorruptStateError
 from loopstream.partition import row_position
-from loopstream.runtime.rows import POSITION_HEADER, MemoryRows, Merge
+from loopstream.runtime.fold import RESERVED
+from loopstream.runtime.rows import POSITION_HEADER, MemoryRows, Merge, follows
 from loopstream.runtime.seal import SEAL_KEY, Seal, check_seal, pack_seal, unpack_seal
 
 
@@ -86,6 +87,46 @@ def test_any_split_into_batches_keeps_the_highest_row(
     assert {key: row_position(rows.get(key) or b"")[1] for key in rows} == best
     assert rows.count == len(best)
     assert rows.applied == (len(records) - 1 if records else None)
+
+
+OFFSETS = st.integers(0, 2**63 - 1) | st.integers(0, 300) | st.integers(65_000, 66_000)
+
+
+def long_row(partition: int, last_offset: int, content: str) -> bytes:
+    return bytes(msgpack.packb([1, partition, last_offset, 0, None, *[0] * 12, content]))
+
+
+@pytest.mark.parametrize("fields", ["few", "many"])
+@given(st.sampled_from([0, 1, 127, 128, 255, 256, 70_000]), OFFSETS, OFFSETS, st.text(max_size=2))
+def test_bytes_never_call_an_older_row_newer(
+    fields: str, partition: int, one: int, other: int, content: str
+) -> None:
+    def packed(offset: int) -> bytes:
+        if fields == "many":
+            return long_row(partition, offset, content)
+        return bytes(msgpack.packb([1, partition, offset, 0, content]))
+
+    if follows(packed(one), packed(other)):
+        assert one >= other
+    assert follows(long_row(partition, one, ""), long_row(partition, other, "")) == (one >= other)
+
+
+def test_rows_of_two_layouts_are_looked_at_closely() -> None:
+    assert not follows(long_row(0, 9, ""), row(5))
+    assert not follows(row(9), long_row(0, 5, ""))
+    rows, merge = merged(Record(0, b"r", long_row(0, 9, "")), Record(1, b"r", row(5)))
+    assert rows.get(b"r") == long_row(0, 9, "")
+    assert merge.better == {b"r"}
+
+
+@pytest.mark.parametrize("partition", [0, 200])
+def test_a_late_row_from_before_the_first_event_does_not_win(partition: int) -> None:
+    # A zombie's first marker: its offset is -1, in msgpack the greatest of all bytes.
+    key = RESERVED + b"marker"
+    first, kept = long_row(partition, -1, ""), long_row(partition, 5, "")
+    rows, merge = merged(Record(0, key, kept), Record(1, key, first))
+    assert rows.get(key) == kept
+    assert merge.better == {key}
 
 
 def test_a_seal_reads_back_and_has_the_head_of_a_row() -> None:

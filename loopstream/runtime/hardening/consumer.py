@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from faust.transport.drivers.aiokafka import Consumer
 from faust.types import TP
 
+from loopstream.runtime.hardening.fetching import FetchThread
+
 if TYPE_CHECKING:
     from loopstream.runtime.hardening.recovery import BatchRecovery
 
@@ -63,6 +65,9 @@ class BatchConsumer(Consumer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._done: dict[TP, int] = {}
+
+    def _new_consumer_thread(self) -> FetchThread:
+        return FetchThread(self, loop=self.loop, beacon=self.beacon)
 
     @property
     def inlet(self) -> Inlet:

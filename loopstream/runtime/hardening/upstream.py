@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any, Final
 
+from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from faust.app.base import App
 from faust.tables.manager import TableManager
@@ -15,6 +16,7 @@ from faust.tables.recovery import Recovery
 from faust.transport.conductor import Conductor
 from faust.transport.consumer import Consumer, ThreadDelegateConsumer
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Producer
+from faust.transport.drivers.aiokafka import Consumer as AIOKafkaConsumer
 from mode.services import Service
 
 from loopstream.errors import EXIT_SETTINGS, LoopstreamError
@@ -44,7 +46,20 @@ WATCHED: Final[tuple[tuple[type, tuple[str, ...]], ...]] = (
         ),
     ),
     (ThreadDelegateConsumer, ("threadsafe_partitions_revoked", "_getmany")),
-    (AIOKafkaConsumerThread, ("_fetch_records", "_seek_wait", "_commit", "seek_to_committed")),
+    (AIOKafkaConsumer, ("_new_consumer_thread",)),
+    (
+        AIOKafkaConsumerThread,
+        (
+            "_create_worker_consumer",
+            "_fetch_records",
+            "_seek_wait",
+            "_commit",
+            "getmany",
+            "seek_to_committed",
+        ),
+    ),
+    # Its waits are set from outside (`fetching`).
+    (Fetcher, ("__init__", "_get_actions_per_node", "_proc_fetch_request")),
     (Producer, ("send", "flush", "_settings_extra", "_new_producer")),
     (
         Recovery,
@@ -99,12 +114,18 @@ SHA256: Final[dict[str, str]] = {
     "Consumer.stop_flow": "cf7e875a2b0d40e8",
     "Consumer.resume_flow": "db59630f25b5819b",
     "Consumer.wait_for_stopped_flow": "9a686a7f90a4e52b",
+    "Consumer._new_consumer_thread": "0870ec53dea75083",
     "ThreadDelegateConsumer.threadsafe_partitions_revoked": "6c55d67e9eb06ca5",
     "ThreadDelegateConsumer._getmany": "f9d47aa9010b5ff2",
+    "AIOKafkaConsumerThread._create_worker_consumer": "c2701bfc3e6f6cad",
     "AIOKafkaConsumerThread._fetch_records": "39a2c6c79fc1455a",
     "AIOKafkaConsumerThread._seek_wait": "9d221e816d940467",
     "AIOKafkaConsumerThread._commit": "932852ce7a23f658",
+    "AIOKafkaConsumerThread.getmany": "26fc5fc9f3b667e1",
     "AIOKafkaConsumerThread.seek_to_committed": "775ab0adc4b052ab",
+    "Fetcher.__init__": "bf21ecb7e0f210b7",
+    "Fetcher._get_actions_per_node": "1dab2cf937d165d0",
+    "Fetcher._proc_fetch_request": "59bf948fff47eed5",
     "Producer.send": "0b5bd08f52e5e2a9",
     "Producer.flush": "36d0cb3615f65b01",
     "Producer._settings_extra": "a4c7bc41b6382223",
