@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Protocol
 
 from loopstream.runtime.fold import RESERVED, RowPosition
@@ -19,8 +19,11 @@ class PartitionRows(Protocol):
 
     applied: int | None
     """Changelog offset up to which the rows are known; None: nothing was read yet."""
-    count: int
-    """Rows of scopes, without the reserved ones."""
+
+    @property
+    def count(self) -> int:
+        """Rows of scopes, without the reserved ones."""
+        ...
 
     def get(self, key: bytes) -> bytes | None:
         """The row, or None."""
@@ -44,23 +47,26 @@ class MemoryRows:
 
     def __init__(self) -> None:
         self.applied: int | None = None
-        self.count = 0
         self._rows: dict[bytes, bytes] = {}
-
-    def get(self, key: bytes) -> bytes | None:
+        self._reserved: set[bytes] = set()
+        self.get: Callable[[bytes], bytes | None] = self._rows.get
         """The row, or None."""
-        return self._rows.get(key)
+
+    @property
+    def count(self) -> int:
+        """Rows of scopes, without the reserved ones."""
+        return len(self._rows) - len(self._reserved)
 
     def put(self, key: bytes, row: bytes) -> None:
         """Store a row."""
-        if key not in self._rows and not key.startswith(RESERVED):
-            self.count += 1
         self._rows[key] = row
+        if key >= RESERVED:
+            self._reserved.add(key)
 
     def discard(self, key: bytes) -> None:
         """Erase a row, if it is there."""
-        if self._rows.pop(key, None) is not None and not key.startswith(RESERVED):
-            self.count -= 1
+        self._rows.pop(key, None)
+        self._reserved.discard(key)
 
     def __iter__(self) -> Iterator[bytes]:
         return iter(self._rows)
@@ -81,10 +87,11 @@ class Merge:
     def apply(self, records: Iterable[Any]) -> None:
         """Apply records (``key``, ``value``, ``offset``, ``headers``) in their order."""
         rows, better, position = self._rows, self.better, self._position
+        get, put = rows.get, rows.put
         offset = rows.applied
         for record in records:
             key, row, offset = record.key, record.value, record.offset
-            kept = rows.get(key)
+            kept = get(key)
             if (
                 kept is not None
                 and not (row is not None and key < RESERVED and follows(row, kept))
@@ -98,7 +105,7 @@ class Merge:
             if row is None:
                 rows.discard(key)
             else:
-                rows.put(key, row)
+                put(key, row)
         rows.applied = offset
 
 

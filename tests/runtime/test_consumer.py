@@ -14,7 +14,6 @@ from faust.types import TP
 from loopstream.policy.deployment import Deployment
 from loopstream.runtime.app import WorkerApp, create_app
 from loopstream.runtime.hardening.consumer import BatchConsumer
-from loopstream.runtime.hardening.fetching import RECOVERING_WAIT_MS, WAIT_MS, FetchThread
 from loopstream.runtime.settings import WorkerSettings
 from loopstream.wire.connection import Connection
 from tests.faults.chain import ChainFold, marker_key, row_position
@@ -176,32 +175,6 @@ async def test_a_fetch_that_comes_home_after_a_revoke_is_dropped(consumer: Batch
     records, _ = await waiting
     assert records == {}
     assert taker(consumer).batches == []
-
-
-async def test_fetches_are_short_and_shorter_in_a_recovery(
-    app: WorkerApp, consumer: BatchConsumer
-) -> None:
-    # With upstream's 1.5 s an empty fetch for the events stood before those for the changelogs.
-    thread = cast("FetchThread", consumer._thread)
-    assert isinstance(thread, FetchThread)
-    made = thread._create_worker_consumer(app.transport)
-    made._closed = True  # it was never open
-    assert made._fetch_max_wait_ms == WAIT_MS
-
-    class Fetcher:
-        _fetch_max_wait_ms = made._fetch_max_wait_ms
-
-    fetcher = vars(made)["_fetcher"] = Fetcher()
-    thread._consumer = made
-
-    async def upstream(*_args: Any, **_kwargs: Any) -> dict[TP, list[Any]]:
-        return {}
-
-    vars(thread)["call_thread"] = upstream
-    for recovering, wait_ms in ((True, RECOVERING_WAIT_MS), (False, WAIT_MS)):
-        app.in_recovery = recovering
-        await consumer._getmany({CHANGELOG}, 1.0)
-        assert fetcher._fetch_max_wait_ms == wait_ms
 
 
 async def test_a_fetch_of_another_generation_ends_the_worker(consumer: BatchConsumer) -> None:

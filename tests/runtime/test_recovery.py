@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import msgpack
 import pytest
+from faust.tables.manager import TableManager
 from faust.tables.recovery import RebalanceAgain, Recovery, ServiceStopped
 from faust.types import TP
 
@@ -190,6 +191,28 @@ async def test_lost_partitions_lose_their_rows_and_kept_ones_keep_them(
     await recovery.on_rebalance({CHANGELOG}, set(), set(), 1)
     assert recovery.store.rows(0).get(b"run") == row(5)
     assert recovery.store.rows(1).get(b"run") is None
+
+
+async def test_a_start_does_not_sleep(app: WorkerApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    async def channels() -> None:
+        done.append("channels")
+
+    async def start() -> None:
+        done.append("recovery")
+
+    async def sleep(*_args: Any) -> None:
+        done.append("slept")
+
+    manager = cast("BatchTableManager", app.tables)
+    monkeypatch.setattr(manager, "_update_channels", channels)
+    monkeypatch.setattr(manager.recovery, "start", start)
+    monkeypatch.setattr(manager, "sleep", sleep)
+    await manager.on_start()
+    assert done == ["channels", "recovery"]
+    await TableManager.on_start(manager)
+    assert done[2:] == ["slept", "channels", "recovery"]
 
 
 async def test_only_checkpoints_write_rows(app: WorkerApp) -> None:

@@ -10,6 +10,7 @@ Answers:
   (``_slurp_changelogs``; faust-streaming#155). Here nothing reads that queue.
 * The newest record wins upstream, also a zombie's. Here the store keeps the row with the highest
   last offset, and better rows are asserted again (`RowStore.apply`).
+* Each start slept for a second. Here it does not.
 * Rows of lost partitions stayed in memory. Here they go, once their offsets are forgotten.
 """
 
@@ -148,6 +149,12 @@ class BatchTableManager(TableManager):
     """Faust's table manager with `BatchRecovery`."""
 
     _recovery: BatchRecovery | None = None
+
+    async def on_start(self) -> None:
+        """Subscribe and recover; upstream gives agents a second to define tables, ours is there."""
+        if not self.should_stop:
+            await self._update_channels()
+            await self.recovery.start()
 
     @property
     def recovery(self) -> BatchRecovery:

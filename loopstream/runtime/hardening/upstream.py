@@ -77,7 +77,7 @@ WATCHED: Final[tuple[tuple[type, tuple[str, ...]], ...]] = (
             "revoke",
         ),
     ),
-    (TableManager, ("recovery", "on_rebalance", "_update_channels")),
+    (TableManager, ("recovery", "on_start", "on_rebalance", "_update_channels")),
     (Conductor, ("_subscriber", "_update_indices", "add")),
     (
         App,
@@ -142,6 +142,7 @@ SHA256: Final[dict[str, str]] = {
     "Recovery.on_recovery_completed": "6ef567acf072e46d",
     "Recovery.revoke": "779302ebfab0b2db",
     "TableManager.recovery": "f0bf5de78b4c3d23",
+    "TableManager.on_start": "365dd25fbc0e0684",
     "TableManager.on_rebalance": "2d2c23a07bf54328",
     "TableManager._update_channels": "88e3941facc934d6",
     "Conductor._subscriber": "2a79085834048049",
