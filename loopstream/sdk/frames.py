@@ -33,6 +33,13 @@ class Tally:
     packed: int = 1
     known: int = 0
 
+    def add_event(self, seq: int, time: int) -> None:
+        """Take one event in."""
+        self.lost += 1
+        self.packed += 1
+        self.seq = max(self.seq, seq)
+        self.time = max(self.time, time)
+
     def add(self, other: Tally) -> None:
         """Take another's events in."""
         self.lost += other.lost

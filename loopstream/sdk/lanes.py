@@ -17,17 +17,18 @@ _MAX_LOSERS: Final = 10_000
 
 
 class Entry(NamedTuple):
-    """One packed event that waits."""
+    """One packed event that waits; ``cost`` is what it takes in memory, in bytes."""
 
     stream: Stream
     seq: int
     time: int
     data: bytes
+    cost: int
 
-    @property
-    def cost(self) -> int:
-        """Bytes that it takes in memory."""
-        return len(self.data) + _EVENT_OVERHEAD
+
+def cost_of(data: bytes) -> int:
+    """Bytes that a packed event takes in memory while it waits."""
+    return len(data) + _EVENT_OVERHEAD
 
 
 @dataclass(slots=True)

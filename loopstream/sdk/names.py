@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import Final
 
 from loopstream.events.base import MAX_ID
@@ -20,10 +21,18 @@ def tool_name(name: str, normalize: bool = True) -> str:
         normalize: trim it, lower its case, and map ``bash`` to ``exec`` and ``apply-patch`` to
             ``apply_patch``, as the reference's runner does.
     """
+    return _known_name(name, normalize) if len(name) <= MAX_ID else _tool_name(name, normalize)
+
+
+def _tool_name(name: str, normalize: bool) -> str:
     if normalize:
         name = trim(name).lower()
         name = _ALIASES.get(name, name)
     return short_name(printable(name)) or _NAMELESS
+
+
+# Agents have few tools, and models make up few names.
+_known_name = lru_cache(maxsize=1024)(_tool_name)
 
 
 def bounded_id(text: str) -> str:

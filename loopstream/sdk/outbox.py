@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from loopstream.sdk.frames import HEAD_BYTES, Frame, Tally, join_frame
-from loopstream.sdk.lanes import Entry, Lane, mark, markers, tally_up
+from loopstream.sdk.lanes import Entry, Lane, cost_of, mark, markers
 from loopstream.sdk.stream import Stream
 from loopstream.wire.limits import MAX_EVENTS_PER_FRAME
 
@@ -25,6 +25,11 @@ FRAME_BYTES: Final = 512 * 1024
 # Below this, making room frees more than the newcomer needs: once for many events.
 _MIN_FREED: Final = 16 * 1024
 _LINGER_OF_LANES_S: Final = 60.0
+# The part of the linger that a lane may leave too early, where another leaves anyway.
+_GO_ALONG: Final = 0.5
+_AWAKE: Final = float("-inf")
+# Numbers of events at which a lane's due time changes.
+_TURNS: Final = frozenset({1, MAX_EVENTS_PER_FRAME})
 
 
 class Outbox:
@@ -51,7 +56,10 @@ class Outbox:
         self._max_events = max_events
         self._linger = linger
         self._on_lost = on_lost
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        # When the sender, asleep, means to wake up; long ago: it is awake and will look by itself.
+        self._wakes_at = _AWAKE
         self._partitions: int | None = None
         self._lanes: dict[int, Lane] = {UNROUTED: Lane()}
         self._streams: set[Stream] = set()
@@ -79,17 +87,19 @@ class Outbox:
 
     def add(self, stream: Stream, seq: int, time: int, data: bytes, urgent: bool = False) -> None:
         """Queue one event; ``urgent`` ones don't wait for company. Never blocks."""
-        entry = Entry(stream, seq, time, data)
+        entry = Entry(stream, seq, time, data, cost_of(data))
         lost = 0
-        with self._changed:
-            if not self._fits(entry):
+        with self._lock:
+            fits = self._fits(entry)
+            if not fits:
                 lost = self._make_room(entry)
+                fits = self._fits(entry)
             lane = self._lane_of(stream)
-            if not self._fits(entry):
+            if fits:
+                self._append(lane, entry, urgent)
+            else:
                 self._lose(lane, entry)
                 lost += 1
-            else:
-                self._append(lane, entry, urgent)
         if lost:
             self._on_lost(lost)
 
@@ -110,13 +120,20 @@ class Outbox:
             self._changed.notify_all()
 
     def take(self) -> list[Frame]:
-        """The frames that are due, one a lane at most; each goes to `done` or `failed` later."""
+        """The frames that are due, one a lane at most; each goes to `done` or `failed` later.
+
+        Lanes whose time would come soon go along: they share the request to the broker then, its
+        answer, and the wake-ups of the threads.
+        """
         with self._changed:
             now = self._clock()
+            if self._until_due(now) > 0:
+                return []
+            soon = now + self._linger * _GO_ALONG
             due = [
                 self._frame(partition, lane)
                 for partition, lane in self._lanes.items()
-                if self._is_due(lane, now)
+                if self._is_due(lane, soon)
             ]
             for frame in due:
                 lane = self._lanes[frame.partition]
@@ -134,7 +151,7 @@ class Outbox:
             lane.used_at = self._clock()
             self._bytes -= len(frame.value)
             self._events -= frame.events
-            self._changed.notify_all()
+            self._rouse(lane)
             return True
 
     def failed(self, frame: Frame) -> None:
@@ -166,9 +183,12 @@ class Outbox:
     def wait(self, longest: float) -> None:
         """Sleep until something is due, something changes, or ``longest`` seconds have passed."""
         with self._changed:
-            timeout = min(longest, self._until_due(self._clock()))
+            now = self._clock()
+            timeout = min(longest, self._until_due(now))
             if timeout > 0:
+                self._wakes_at = now + timeout
                 self._changed.wait(timeout)
+                self._wakes_at = _AWAKE
 
     def wake(self) -> None:
         """End all `wait`s."""
@@ -282,15 +302,23 @@ class Outbox:
         return self._events < self._max_events and self._bytes + entry.cost <= self._max_bytes
 
     def _append(self, lane: Lane, entry: Entry, urgent: bool) -> None:
-        if not lane.entries:
+        entries, cost = lane.entries, entry.cost
+        if not entries:
             lane.first_at = self._clock()
-        lane.entries.append(entry)
-        lane.cost += entry.cost
-        self._bytes += entry.cost
+        entries.append(entry)
+        lane.cost += cost
+        self._bytes += cost
         self._events += 1
-        lane.urgent |= urgent
-        # The sender is woken for what changes its plans, not for each event.
-        if urgent or len(lane.entries) in {1, MAX_EVENTS_PER_FRAME} or lane.cost > FRAME_BYTES:
+        if urgent:
+            lane.urgent = True
+        # Only these change when the lane is due.
+        if urgent or len(entries) in _TURNS or lane.cost > FRAME_BYTES:
+            self._rouse(lane)
+
+    def _rouse(self, lane: Lane) -> None:
+        """Wake the sender if a lane changes its plans; and whoever waits for all to be sent."""
+        due = lane.open and lane.sending is None and self._due_at(lane) < self._wakes_at
+        if due or self._draining:
             self._changed.notify_all()
 
     def _make_room(self, entry: Entry) -> int:
@@ -356,18 +384,33 @@ class Outbox:
         if lane.again is not None:
             return lane.again
         packed, tallies = markers(lane)
-        size = HEAD_BYTES + sum(map(len, packed))
         # Survivors come after the news of what was lost before them.
-        while lane.entries and not lane.lost and len(packed) < MAX_EVENTS_PER_FRAME:
-            size += len(lane.entries[0].data)
-            if packed and size > FRAME_BYTES:
-                break
-            entry = self._pop(lane)
-            packed.append(entry.data)
-            tally_up(tallies, entry.stream, Tally(1, entry.seq, entry.time))
+        if not lane.lost:
+            self._pack(lane, packed, tallies)
         lane.urgent &= bool(lane.entries)
         key = next(iter(tallies)).scope.encode() if len(tallies) == 1 else None
         frame = Frame(partition, key, join_frame(packed), tallies)
         self._bytes += len(frame.value)
         self._events += frame.events
         return frame
+
+    def _pack(self, lane: Lane, packed: list[bytes], tallies: dict[Stream, Tally]) -> None:
+        """Move what fits into a frame there."""
+        entries, before, cost = lane.entries, len(packed), 0
+        size = HEAD_BYTES + sum(map(len, packed))
+        while entries and len(packed) < MAX_EVENTS_PER_FRAME:
+            stream, seq, time, data, its_cost = entries[0]
+            size += len(data)
+            if packed and size > FRAME_BYTES:
+                break
+            entries.popleft()
+            cost += its_cost
+            packed.append(data)
+            tally = tallies.get(stream)
+            if tally is None:
+                tallies[stream] = Tally(1, seq, time)
+            else:
+                tally.add_event(seq, time)
+        lane.cost -= cost
+        self._bytes -= cost
+        self._events -= len(packed) - before

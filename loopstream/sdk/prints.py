@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from loopstream.events.text import short_name
 from loopstream.events.tool import ExtendedCall
-from loopstream.fingerprint.calls import is_poll
+from loopstream.fingerprint.calls import CallPrint, is_poll
 from loopstream.fingerprint.canonical import MISSING, digest
 from loopstream.fingerprint.extended.calls import Mark, extended_call, oversize_call
 from loopstream.fingerprint.extended.outcomes import outcome_of, oversize_outcome
@@ -63,19 +63,19 @@ class Printer:
     def call(self, tool: str, args: Json) -> tuple[Asked, Fields]:
         """A call's fingerprint and its ``fp``."""
         exact = digest(args.data, self.key)
-        asked = Asked(exact, is_poll(tool, args.value), _seen(args.value), signed=exact)
-        digests: Fields = {"args": asked.args}
-        if asked.poll:
-            digests["poll"] = True
-        by_profile = dict.fromkeys(self.profiles, digests)
+        poll = is_poll(tool, args.value)
+        digests: Fields = {"args": exact, "poll": True} if poll else {"args": exact}
+        fields = self._head()
+        for profile in self.profiles:
+            fields[_FIELD[profile]] = digests
+        mark, signed = None, exact
         if EXTENDED in self.profiles:
             made = self._extended_call(tool, args, exact)
-            by_profile[EXTENDED] = made.model_dump(exclude_defaults=True)
+            fields[_FIELD[EXTENDED]] = made.model_dump(exclude_defaults=True)
             mark = Mark(made.args, made.masked, made.effect == "send")
-            asked = asked._replace(mark=mark)
             if self.profiles[0] == EXTENDED:
-                asked = asked._replace(signed=made.masked or made.args)
-        return asked, self._block(by_profile)
+                signed = made.masked or made.args
+        return Asked(exact, poll, _seen(args.value), mark, signed), fields
 
     def _extended_call(self, tool: str, args: Json, exact: bytes) -> ExtendedCall:
         if args.oversize:
@@ -86,14 +86,14 @@ class Printer:
         self, tool: str, asked: Asked, result: Json = NOTHING, error: Json = NOTHING
     ) -> Fields:
         """An outcome's ``fp``; an error wins over a result given with it."""
-        return self._block(
-            {
-                profile: self._extended_outcome(asked.mark, result, error)
+        fields = self._head()
+        for profile in self.profiles:
+            fields[_FIELD[profile]] = (
+                self._extended_outcome(asked.mark, result, error)
                 if profile == EXTENDED and asked.mark is not None
                 else _wire(self._outcome(profile, tool, asked, result, error))
-                for profile in self.profiles
-            }
-        )
+            )
+        return fields
 
     def _extended_outcome(self, mark: Mark, result: Json, error: Json) -> Fields:
         counted = error if error.given else result
@@ -115,23 +115,19 @@ class Printer:
             text = result_text(digest(counted.data, self.key), error.given)
             stuck = error.given and profile == REFERENCE
             return OutcomePrint(asked.args, asked.poll, result=text, no_progress=stuck)
-        made = fingerprint_outcome(
+        return fingerprint_outcome(
             tool,
             asked.seen,
             result=_with_list(result.value),
             error=error.value,
             profile=profile,
             key=self.key,
+            call=CallPrint(asked.args, asked.poll),
         )
-        return made._replace(args=asked.args, poll=asked.poll)
 
-    def _block(self, by_profile: dict[str, Fields]) -> Fields:
-        fields: Fields = {"v": 1}
-        if self.key_id is not None:
-            fields["key_id"] = self.key_id
-        for profile, digests in by_profile.items():
-            fields[_FIELD[profile]] = digests
-        return fields
+    def _head(self) -> Fields:
+        """An ``fp`` without its digests."""
+        return {"v": 1} if self.key_id is None else {"v": 1, "key_id": self.key_id}
 
 
 def _seen(args: object) -> object:

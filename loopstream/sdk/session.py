@@ -33,7 +33,7 @@ from loopstream.sdk.prints import Asked
 from loopstream.sdk.scribe import NOTHING_SPENT, Scribe, Spent
 from loopstream.sdk.standing import Standing, is_refusal, is_warning
 from loopstream.sdk.stream import Fields, Stream
-from loopstream.sdk.values import NOTHING, Json, to_json
+from loopstream.sdk.values import NOTHING, Json, outcome_json, to_json
 
 Status = Literal["completed", "failed", "aborted", "cancelled"]
 
@@ -154,7 +154,7 @@ class RunSession:
             # What a refused call gave the model is no outcome of the tool.
             return
         try:
-            self._report(call, to_json(result), to_json(error), executed)
+            self._report(call, outcome_json(result), outcome_json(error), executed)
         except Exception as trouble:  # noqa: BLE001 - as in ask
             self._kit.scribe.trouble("after_call", trouble)
 
@@ -238,15 +238,16 @@ class RunSession:
         call, fields = self._kit.scribe.call(tool, args, call_id, batch, spent)
         reachable = options.fail == "open" or self._kit.reachable()
         with self._lock:
-            call = call._replace(event=self.stream.next_id())
+            call = Call(self.stream.next_id(), *call[1:])
             step = self._decide(call, options.wait if wait is None else wait, reachable)
             if isinstance(step, Gate):
                 fields["disposition"] = "gated"
-            elif isinstance(step, Block):
-                fields["disposition"] = "refused"
-            self._queue("tool_call", fields, urgent=isinstance(step, Gate))
-            if isinstance(step, Gate):
+                self._queue("tool_call", fields, urgent=True)
                 self._gates[call.event] = step
+            else:
+                if isinstance(step, Block):
+                    fields["disposition"] = "refused"
+                self._queue("tool_call", fields)
         if isinstance(step, Block) and step.verdict is not None:
             self._veto(step)
         return step

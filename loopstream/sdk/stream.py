@@ -16,6 +16,8 @@ from loopstream.wire.routing import partition_of
 Fields = dict[str, Any]
 
 _HASH_SPACE: Final = 1 << 31
+# How maps of so many members begin: more than an event can have.
+_HEADS: Final = tuple(bytes(msgpack.Packer().pack_map_header(size)) for size in range(64))
 
 
 class Stream:
@@ -31,11 +33,14 @@ class Stream:
         self.scope = scope
         self.epoch = epoch
         self.seq = 0
-        self._envelope = {
+        shared = {
             "v": SCHEMA_VERSION,
             **{name: value for name, value in envelope.items() if value is not None},
             "epoch": epoch,
         }
+        # Packed once a run: the members of a map, without its head.
+        self._envelope = bytes(msgpack.packb(shared))[len(_HEADS[len(shared)]) :]
+        self._shared = len(shared)
         # Kafka's murmur2 is taken once a run; modulo the number of partitions it is the partition.
         self._hash = partition_of(scope, _HASH_SPACE)
 
@@ -55,12 +60,7 @@ class Stream:
     def pack(self, kind: str, time: int, fields: Fields, seq: int | None = None) -> bytes:
         """An event's bytes; ``seq`` is that of the last `next_id` unless given."""
         number = self.seq if seq is None else seq
-        event = {
-            **self._envelope,
-            "type": kind,
-            "id": self.id_of(number),
-            "seq": number,
-            "time": time,
-            **fields,
-        }
-        return bytes(msgpack.packb(event))
+        own = {"type": kind, "id": f"{self.epoch}-{number}", "seq": number, "time": time, **fields}
+        packed: bytes = msgpack.packb(own)
+        head = _HEADS[self._shared + len(own)]
+        return b"".join((head, self._envelope, packed[len(_HEADS[len(own)]) :]))

@@ -42,6 +42,11 @@ _CONTAINERS: Final = (dict, list, tuple)
 _WRITTEN_BITS: Final = 1024
 _MAX_NODES: Final = 10_000
 _CUT: Final = "<too deep>"
+# Fewer nodes than the bound of the depth can't nest too deep. A character takes six bytes at most
+# (an escape), a number, a brace or a comma 32 a node.
+_SMALL_NODES: Final = MAX_RAW_DEPTH - 1
+_SMALL_LETTERS: Final = (MAX_RAW_BYTES - 32 * MAX_RAW_DEPTH) // 6
+_OTHER_SCALARS: Final = frozenset({bool, int, float, type(None)})
 
 
 class Json(NamedTuple):
@@ -49,7 +54,7 @@ class Json(NamedTuple):
 
     Attributes:
         value: the value in types that JSON has; `MISSING` when there is none.
-        data: bytes of its canonical text.
+        data: bytes of its canonical text; of an outcome they may be left out (`outcome_json`).
         oversize: over the wire's bounds for raw values (256 KiB, depth 128); it counts by all of
             its bytes then, and does not travel.
     """
@@ -76,6 +81,39 @@ def to_json(value: object) -> Json:
     except Exception:  # noqa: BLE001 - a value may be of any class, and its methods may do anything
         return _spelled_out(value)
     return Json(value, data, _is_oversize(data, value))
+
+
+def outcome_json(value: object) -> Json:
+    """As `to_json`; ``data`` is left empty where ``oversize`` is seen to be False without it.
+
+    Of an outcome only some parts are hashed, and those by the rules of its tool.
+    """
+    if value is MISSING:
+        return NOTHING
+    return Json(value, b"") if _is_small(value) else to_json(value)
+
+
+def _is_small(value: object) -> bool:
+    """True only for values of JSON's very types that are surely within the wire's bounds."""
+    nodes: list[Any] = [value]
+    letters = 0
+    for node in nodes:
+        kind = type(node)
+        if kind is str:
+            letters += len(node)
+        elif kind is dict:
+            for key, item in node.items():
+                if type(key) is not str:
+                    return False
+                letters += len(key)
+                nodes.append(item)
+        elif kind is list:
+            nodes.extend(node[:_SMALL_NODES])
+        elif kind not in _OTHER_SCALARS:
+            return False
+        if len(nodes) > _SMALL_NODES:
+            return False
+    return letters <= _SMALL_LETTERS
 
 
 def json_text(value: Json) -> str:

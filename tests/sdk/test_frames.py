@@ -36,6 +36,20 @@ def test_a_stream_writes_what_the_models_write() -> None:
     )
 
 
+@given(
+    st.dictionaries(st.sampled_from("abcdefgh"), st.text(max_size=3) | st.none()),
+    st.dictionaries(st.sampled_from("ijklmnopqrst"), st.integers(0, 9)),
+)
+def test_an_event_is_packed_as_one_map(
+    envelope: dict[str, str | None], own: dict[str, int]
+) -> None:
+    stream = Stream("r", 7, envelope)
+    stream.next_id()
+    shared = {name: value for name, value in envelope.items() if value is not None}
+    head = {"v": 1, **shared, "epoch": 7, "type": "compaction", "id": "7-1", "seq": 1, "time": 5}
+    assert stream.pack("compaction", 5, own) == msgpack.packb({**head, **own})
+
+
 def test_numbers_rise_and_name_the_events() -> None:
     stream = Stream("r", 7, {"run": "r"})
     ids = [stream.next_id() for _ in range(3)]

@@ -1,3 +1,5 @@
+import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
@@ -118,6 +120,54 @@ def test_events_linger_unless_urgent_or_many() -> None:
     box.put(stream, urgent=True)
     (frame,) = box.out.take()
     assert frame.events == 2
+
+
+def test_lanes_that_are_nearly_due_go_along() -> None:
+    box, one, two, three = Box(linger=1.0), stream_in(0), stream_in(1), stream_in(2)
+    joined(box, one, two, three)
+    box.ready()
+    box.put(one)
+    box.clock.now += 0.4
+    box.put(two)
+    box.clock.now += 0.4
+    box.put(three)
+    assert box.out.take() == []
+    box.clock.now += 0.2
+    assert {frame.partition for frame in box.out.take()} == {0, 1}
+    assert box.out.take() == []
+    box.clock.now += 0.8
+    assert [frame.partition for frame in box.out.take()] == [2]
+
+
+@pytest.mark.parametrize("how", ["first", "urgent", "many", "confirmed", "drained"])
+def test_what_changes_the_senders_plans_wakes_it(how: str) -> None:
+    linger = 0.0 if how in {"first", "confirmed"} else 600.0
+    out, stream = Outbox(time.monotonic, 1 << 20, 10_000, linger, lambda _: None), stream_in(0)
+
+    def put(urgent: bool = False) -> None:
+        stream.next_id()
+        out.add(stream, stream.seq, 1, b"x", urgent)
+
+    out.join(stream)
+    out.route(PARTITIONS)
+    out.open(range(PARTITIONS))
+    if how != "first":
+        put()
+    frames = out.take()
+    if how == "confirmed":
+        put()
+    sender = threading.Thread(target=out.wait, args=(60.0,))
+    sender.start()
+    sender.join(0.1)  # asleep by now, or it will see for itself
+    if how == "confirmed":
+        out.done(frames[0])
+    elif how == "drained":
+        threading.Thread(target=out.drain, args=(0.1,)).start()
+    else:
+        for _ in range(MAX_EVENTS_PER_FRAME if how == "many" else 1):
+            put(urgent=how == "urgent")
+    sender.join(30.0)
+    assert not sender.is_alive()
 
 
 def test_frames_are_bounded_in_events_and_bytes() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from loopstream.fingerprint.canonical import MISSING, canonical
-from loopstream.sdk.values import exception_text, json_text, to_json
+from loopstream.sdk.values import exception_text, json_text, outcome_json, to_json
 from loopstream.wire.limits import MAX_RAW_BYTES, MAX_RAW_DEPTH
 
 plain = st.recursive(
@@ -94,6 +94,28 @@ def test_any_value_becomes_json_and_always_the_same(value: object) -> None:
     assert to_json(value).data == made.data
 
 
+@given(anything)
+def test_an_outcome_is_read_as_any_value_is(value: object) -> None:
+    made, whole = outcome_json(value), to_json(value)
+    assert made._replace(data=b"") == whole._replace(data=b"") or value != value  # noqa: PLR0124
+    assert canonical(made.value) == canonical(whole.value)
+    assert made.data in {b"", whole.data}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "\x00" * (MAX_RAW_BYTES // 6),
+        ["é" * (MAX_RAW_BYTES // 2)],
+        {"a" * MAX_RAW_BYTES: 1},
+        [10**5000] * 100,
+        [1.5] * (MAX_RAW_BYTES // 4),
+    ],
+)
+def test_no_outcome_over_the_bounds_passes_for_a_small_one(value: object) -> None:
+    assert outcome_json(value).oversize is to_json(value).oversize
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -153,7 +175,9 @@ def nested(depth: int) -> object:
 
 def test_the_bound_is_in_levels_too() -> None:
     assert not to_json(nested(MAX_RAW_DEPTH)).oversize
+    assert not outcome_json(nested(MAX_RAW_DEPTH)).oversize
     assert to_json(nested(MAX_RAW_DEPTH + 1)).oversize
+    assert outcome_json(nested(MAX_RAW_DEPTH + 1)).oversize
     assert not to_json([[] for _ in range(MAX_RAW_DEPTH + 1)]).oversize
 
 
@@ -164,6 +188,7 @@ def test_bombs_are_cut() -> None:
     loop += [loop, loop]
     circular = to_json(loop)
     assert circular.oversize
+    assert outcome_json(loop).oversize
     assert len(circular.data) < MAX_RAW_BYTES
 
 
