@@ -2,7 +2,8 @@
 
 The order is everything (CHECKPOINTS.md):
 
-1. snapshot of positions, output marks and packed rows, without an await in between;
+1. snapshot of each partition's position and packed rows, without an await in between, then of the
+   output marks: what was put out since by partitions that went on is waited for as well;
 2. wait until all verdicts and dead letters of the snapshot are durable;
 3. same assignment still? if not, abandon: the next owner replays;
 4. rows to the changelog, each into its events partition, then into the store; marker row, then
@@ -37,6 +38,8 @@ from loopstream.runtime.sweep import Sweep
 from loopstream.runtime.topics import Topics
 
 SWEEP_INTERVAL_S: Final = 5.0
+# How long writing may keep the loop: heartbeats, signs of life and fetches wait for it.
+_BREATH_S: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,11 @@ class Checkpointer:
         async with self._lock:
             started = time.monotonic()
             epoch = self._inlet.epoch
-            cuts, mark = self._snapshot()
+            cuts = await self._snapshot(epoch)
+            if cuts is None:
+                self._stats.checkpoints_abandoned += 1
+                return False
+            mark = self._outbox.mark()
             self._inlet.make_room()
             await self._outbox.confirmed(mark)
             for cut in cuts:
@@ -123,18 +130,27 @@ class Checkpointer:
             await self._settle_seals(epoch)
             return True
 
-    def _snapshot(self) -> tuple[list[Cut], int]:
-        """Everything that the checkpoint will write. Synchronous."""
-        cuts = [
-            Cut(lane, lane.next_offset, lane.fold.take_rows(), list(lane.fold.summaries()))
-            for lane in self._lanes
-            if lane.next_offset > lane.done or lane.fold.dirty
-        ]
-        return cuts, self._outbox.mark()
+    async def _snapshot(self, epoch: int) -> list[Cut] | None:
+        """Everything that the checkpoint will write; None if the assignment went meanwhile.
+
+        Packing thousands of rows takes its time, so others get their turn between partitions.
+        """
+        cuts = []
+        for lane in self._lanes:
+            if lane.next_offset > lane.done or lane.fold.dirty:
+                if cuts:
+                    await asyncio.sleep(0)
+                    if epoch != self._inlet.epoch:
+                        return None
+                rows, offset = lane.fold.take_rows(), lane.next_offset
+                cuts.append(Cut(lane, offset, rows, list(lane.fold.summaries())))
+        return cuts
 
     async def _write(self, cut: Cut, epoch: int) -> bool:
         lane = cut.lane
+        breath = _Breath()
         for key, row in cut.rows:
+            await breath.take()
             if epoch != self._inlet.epoch:
                 return False
             self._guard.check()
@@ -145,6 +161,7 @@ class Checkpointer:
         lane.sealed = max(lane.sealed, cut.next_offset - 1)
         await self._seal(lane)
         for scope, summary in cut.summaries:
+            await breath.take()
             if epoch != self._inlet.epoch:
                 return False
             value = orjson.dumps(summary)
@@ -213,3 +230,16 @@ class Checkpointer:
         self._stats.reasserted += len(better)
         if better:
             await self._seal(lane)
+
+
+class _Breath:
+    """Lets the loop's other tasks have their turn in the midst of a long piece of work."""
+
+    def __init__(self) -> None:
+        self._until = time.monotonic() + _BREATH_S
+
+    async def take(self) -> None:
+        """Wait for the others, if it is time."""
+        if time.monotonic() >= self._until:
+            await asyncio.sleep(0)
+            self._until = time.monotonic() + _BREATH_S
