@@ -201,16 +201,16 @@ class Engine:
             return step
         history = state.history
         history.watch(limits.critical)
-        if isinstance(event, ToolCall):
+        if type(event) is ToolCall:
             self._call(step, event, at)
-        elif isinstance(event, ToolOutcome):
+        elif type(event) is ToolOutcome:
             self._outcome(step, event, at)
-        elif isinstance(event, Compaction):
+        elif type(event) is Compaction:
             if event.succeeded and event.retried and limits.guard:
                 state.guard.arm(limits.guard_window)
-        elif isinstance(event, RunStarted):
+        elif type(event) is RunStarted:
             self._started(step, event)
-        elif isinstance(event, RunEnded):
+        elif type(event) is RunEnded:
             state.ended = at.append_time
         else:
             _lost(state, event)
@@ -221,15 +221,15 @@ class Engine:
 
     def _step_extended(self, fold: ExtendedFold, step: Step, event: RunEvent, at: Position) -> None:
         state = step.state
-        if isinstance(event, ToolCall):
+        if type(event) is ToolCall:
             fold.call(step, event, at)
-        elif isinstance(event, ToolOutcome):
+        elif type(event) is ToolOutcome:
             fold.outcome(step, event, at)
-        elif isinstance(event, Compaction):
+        elif type(event) is Compaction:
             fold.compaction(step, event, at)
-        elif isinstance(event, RunStarted):
+        elif type(event) is RunStarted:
             self._started(step, event)
-        elif isinstance(event, RunEnded):
+        elif type(event) is RunEnded:
             state.ended = at.append_time
         else:
             _lost(state, event)

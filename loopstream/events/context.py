@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, final
 
 from pydantic import Field
 
@@ -11,6 +11,7 @@ from loopstream.events.base import Counter, Envelope
 MAX_REASON = 512
 
 
+@final
 class Compaction(Envelope):
     """The run's context was compacted.
 

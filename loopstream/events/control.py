@@ -6,7 +6,7 @@ only if the source says the same (offset and SHA-256), so a forged one has no ef
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, final
 
 from pydantic import Field
 
@@ -15,6 +15,7 @@ from loopstream.events.base import Counter, Digest, Id, Millis, Model
 ControlSource = Literal["config", "commands"]
 
 
+@final
 class Control(Model):
     """One settings block or command, from where it came, byte for byte."""
 
@@ -33,6 +34,7 @@ class Control(Model):
     """The source record's value; absent: a tombstone, the block is taken away."""
 
 
+@final
 class Pin(Model):
     """What was in force before a partition's first event: replay starts from it."""
 

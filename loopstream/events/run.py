@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, final
 
 from pydantic import Field
 
@@ -10,6 +10,7 @@ from loopstream.events.base import Envelope
 from loopstream.events.context import MAX_REASON
 
 
+@final
 class RunStarted(Envelope):
     """A runner took up a run.
 
@@ -21,6 +22,7 @@ class RunStarted(Envelope):
     resumed: bool = False
 
 
+@final
 class RunEnded(Envelope):
     """A runner is done with a run; what arrives later still folds for the grace period."""
 
@@ -29,6 +31,7 @@ class RunEnded(Envelope):
     reason: Annotated[str, Field(max_length=MAX_REASON)] | None = None
 
 
+@final
 class EventsLost(Envelope):
     """A runner had to drop events of this run (its buffer was full): counts may be too low."""
 

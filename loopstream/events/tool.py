@@ -7,7 +7,7 @@ fingerprints itself. A missing value and a JSON ``null`` are different things.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, final
 
 from pydantic import Field, WithJsonSchema
 
@@ -152,6 +152,7 @@ class OutcomeFingerprint(Model):
     extended: ExtendedOutcome | None = None
 
 
+@final
 class ToolCall(Envelope):
     """An agent is about to call a tool, or was refused to."""
 
@@ -172,6 +173,7 @@ class ToolCall(Envelope):
     """The arguments were over the bound; the digest is that of their bytes."""
 
 
+@final
 class ToolOutcome(Envelope):
     """What came of a tool call."""
 

@@ -87,8 +87,8 @@ def check_identity(state: RunState, event: RunEvent, signer: str | None = None) 
         raise RefusedEventError(RejectCode.IDENTITY_MISMATCH, "session")
     runner = event.runner if signer is None else signer
     if runner != state.runner and None not in (runner, state.runner):
-        resumed = isinstance(event, RunStarted) and event.resumed and signer is None
-        anew = isinstance(event, RunStarted) and state.ended is not None
+        resumed = type(event) is RunStarted and event.resumed and signer is None
+        anew = type(event) is RunStarted and state.ended is not None
         if not (resumed or anew):
             raise RefusedEventError(RejectCode.IDENTITY_MISMATCH, "runner")
 

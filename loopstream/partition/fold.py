@@ -256,10 +256,10 @@ class Partition:
         """Fold one event; whether it was one of a run's, and applied."""
         if signer is not None:
             check_signer(signer, event)
-        if isinstance(event, Control):
+        if type(event) is Control:
             self._control(record, index, event, applied)
             return False
-        if isinstance(event, Pin):
+        if type(event) is Pin:
             self.counts["pin" if self._controls.see_pin(event) else "foreign_pin"] += 1
             return False
         return self._run_event(record, index, event, applied, signer)

@@ -83,7 +83,7 @@ class Beginnings:
         """Look at a run's first event."""
         if state.appended:
             return
-        began = isinstance(event, RunStarted) and not event.resumed
+        began = type(event) is RunStarted and not event.resumed
         if at.append_time > self._forgotten_at or (began and (event.seq or 0) <= _FIRST_SEQ):
             self.partial.discard(state.scope)
         else:
@@ -116,8 +116,8 @@ class FirstVerdicts:
 
     def before(self, state: RunState, event: RunEvent, limits: Limits, at: Position) -> None:
         """Note a refusal that the recording shows."""
-        refused = (isinstance(event, ToolCall) and event.disposition == "refused") or (
-            isinstance(event, ToolOutcome) and not event.executed
+        refused = (type(event) is ToolCall and event.disposition == "refused") or (
+            type(event) is ToolOutcome and not event.executed
         )
         if refused:
             self._runs.setdefault(state.scope, {}).setdefault("refused", at.offset)
