@@ -1,14 +1,17 @@
-"""(e) Records/s and time to ready for 100,000 and 1,000,000 rows, compacted and not.
+"""(e) Records/s and time to ready for 100,000 and 1,000,000 rows, compacted and not, and standbys.
 
     python -m benchmarks.recovery [--rows N ...] [--laps N] [--rounds N] [--json FILE]
 
 A worker writes the rows (each ``--laps`` times), and leaves. Then workers start on the changelog
-and are stopped again, round by round; at last the changelog is compacted, and they start on that.
+and are stopped again, round by round; then the changelog is compacted, and they start on that. At
+last one of two workers leaves, without and with standbys, and the other takes its partitions over.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -16,12 +19,15 @@ from typing import Final
 from benchmarks.kit import kafka
 from benchmarks.kit.process import Worker
 from benchmarks.kit.results import Result, interleaved
+from benchmarks.kit.waiting import wait_for
 from benchmarks.recovering import state
 from benchmarks.reporting.tables import finish
 from loopstream.runtime.topics import Topics
 
 ROWS: Final = (100_000, 1_000_000)
 READY_S: Final = 600.0
+HELD: Final = "loopstream_partitions_assigned"
+TOOK: Final = "loopstream_recovery_seconds_sum"
 
 
 class Recoveries:
@@ -41,31 +47,66 @@ class Recoveries:
         start = partial(self._start, log, records, mib)
         interleaved(rounds, {f"{self.rows:,} rows, {log}": start})
 
+    def take_over(self, rounds: int) -> None:
+        """One of two workers leaves; how long until the other has the partitions of both open."""
+        without, with_one = partial(self._take_over, 0), partial(self._take_over, 1)
+        interleaved(rounds, {"without standbys": without, "with standbys": with_one})
+
     def start_empty(self) -> None:
         """How long the start takes when there is nothing to recover: pins are there already."""
-        for _ in range(2):
+        took = []
+        for _ in range(3):
             with Worker(self.bootstrap, self.topics.prefix) as worker:
                 worker.wait_ready(READY_S)
-                self._empty_s = worker.metrics()["loopstream_recovery_seconds_sum"]
+                took.append(worker.metrics()[TOOK])
+        self._empty_s = min(took)
 
     def _start(self, log: str, records: int, mib: float, _turn: int) -> None:
         with Worker(self.bootstrap, self.topics.prefix) as worker:
             ready = worker.wait_ready(READY_S)
             told = worker.metrics()
             peak = worker.peak
-        recovery = told["loopstream_recovery_seconds_sum"]
-        reading = max(recovery - self._empty_s, 0.01)
+        recovery = told[TOOK]
+        reading = recovery - self._empty_s
         sample = {
             "ready_s": ready,
             "recovery_s": recovery,
             "records": float(records),
             "empty_s": self._empty_s,
-            "records_per_s": records / reading,
             "mib": mib,
             "rows_found": told["loopstream_runs_active"],
             "rss_mib": peak,
         }
+        if reading > self._empty_s:  # else it is lost in the time to join the group
+            sample["records_per_s"] = records / reading
         self.result.add(sample, rows=f"{self.rows:,}", changelog=log)
+
+    def _take_over(self, standbys: int, _turn: int) -> None:
+        with ExitStack() as stack:
+            leaver, heir = (
+                stack.enter_context(
+                    Worker(self.bootstrap, self.topics.prefix, worker__standby_replicas=standbys)
+                )
+                for _ in range(2)
+            )
+            half = kafka.PARTITIONS // 2
+            wait_for("both hold half", lambda: _hold(half, leaver, heir), READY_S)
+            # Standbys read on beside open partitions; twice the time of the start is enough.
+            time.sleep(2 * (time.monotonic() - heir.began))
+            before = heir.metrics()[TOOK]
+            leaver.stop()
+            wait_for("the heir holds all", lambda: _hold(kafka.PARTITIONS, heir), READY_S)
+            told = heir.metrics()
+            sample = {
+                "recovery_s": told[TOOK] - before,
+                "rows_found": told["loopstream_runs_active"],
+                "rss_mib": heir.peak,
+            }
+        self.result.add(sample, rows=f"{self.rows:,}", changelog=f"taken over, {standbys} standbys")
+
+
+def _hold(partitions: int, *workers: Worker) -> bool:
+    return all(each.ready() and each.metrics().get(HELD) == partitions for each in workers)
 
 
 def main() -> None:
@@ -85,6 +126,7 @@ def main() -> None:
             recoveries.measure(given.rounds, "as written")
             state.compact(bootstrap, recoveries.topics, rows)
             recoveries.measure(given.rounds, "compacted")
+            recoveries.take_over(given.rounds)
             kafka.delete_all(bootstrap, recoveries.topics.prefix)
     finish(result, given.json)
 

@@ -127,7 +127,8 @@ TABLES: Final = (
         "A worker starts on a changelog. `ready`: from the start of the process until `/readyz`; "
         "`recovery`: of it, until its partitions were open, as the worker's own metric tells; "
         "`empty`: the same without rows (joining the group), so that records/s are those of the "
-        "difference.",
+        "difference. `taken over`: one of two workers leaves; `recovery` is then the other's, from "
+        "the loss of its old assignment until all partitions were open.",
         (
             Figure("ready_s", "ready s", spread=True),
             Figure("recovery_s", "recovery s", spread=True),
