@@ -55,7 +55,7 @@ class StreakLane:
         self.pinned = True
         self.last_offset: int | None = None
         self._rows = rows
-        self._live: dict[str, list[Any]] = {}
+        self.live: dict[str, list[Any]] = {}
         self._dirty: dict[str, None] = {}
 
     @property
@@ -64,7 +64,7 @@ class StreakLane:
 
     def apply(self, record: Any) -> bool:
         offset = record.offset
-        live, dirty = self._live, self._dirty
+        live, dirty = self.live, self._dirty
         events = streak_decode(record.value)
         for run, call in events:
             state = live.get(run)
@@ -84,7 +84,7 @@ class StreakLane:
     def take_rows(self) -> list[tuple[bytes, bytes]]:
         rows = []
         for run in self._dirty:
-            state = self._live[run]
+            state = self.live[run]
             head = [1, self.number, state[2], 1, None]
             rows.append((run.encode(), msgpack.packb([*head, *state])))
         marker = [1, self.number, self.last_offset or 0, 1, None]

@@ -123,8 +123,8 @@ class WorkerSettings(_Section):
     """Longest time between checkpoints: changelog volume against replay after a crash."""
     max_dirty_rows: Many = 20_000
     """Changed rows at which a checkpoint starts early."""
-    max_live_runs: Many = 100_000
-    """Unpacked run states kept in memory per partition."""
+    max_live_runs: Many = 50_000
+    """Unpacked run states kept in memory, of all partitions together: 3 to 30 kB each."""
     session_timeout_s: Seconds = 15.0
     """Silence after which the group takes a worker's partitions away."""
     progress_timeout_s: Seconds = 120.0

@@ -118,7 +118,7 @@ class Checkpointer:
                 cut.lane.done = max(cut.lane.done, cut.next_offset)
                 if cut.next_offset:
                     self._done(cut.lane.number, cut.next_offset)
-                cut.lane.fold.shrink(self._max_live_runs)
+            self._lanes.shrink(self._max_live_runs)
             self.last = time.monotonic()
             self._stats.checkpoints += 1
             self._stats.checkpoint_seconds = self.last - started
@@ -135,7 +135,7 @@ class Checkpointer:
 
         Packing thousands of rows takes its time, so others get their turn between partitions.
         """
-        cuts = []
+        cuts: list[Cut] = []
         for lane in self._lanes:
             if lane.next_offset > lane.done or lane.fold.dirty:
                 if cuts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import Any, Protocol
 
 from loopstream.events import Control, DeadLetter, Pin, Verdict
@@ -29,6 +29,11 @@ class Fold(Protocol):
     verdicts: list[tuple[str, Verdict]]
     dead_letters: list[DeadLetter]
     counts: Counter[str]
+
+    @property
+    def live(self) -> Sized:
+        """States that are kept unpacked."""
+        ...
 
     @property
     def dirty(self) -> int:

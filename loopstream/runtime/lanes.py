@@ -65,6 +65,13 @@ class Lanes:
         """Changed rows that no checkpoint has taken yet."""
         return sum(lane.fold.dirty for lane in self._lanes.values())
 
+    def shrink(self, runs: int) -> None:
+        """Keep so many live states in all, each partition its part; changed ones stay anyway."""
+        live = sum(len(lane.fold.live) for lane in self)
+        if live > runs:
+            for lane in self:
+                lane.fold.shrink(len(lane.fold.live) * runs // live)
+
     @property
     def behind(self) -> bool:
         """Whether a checkpoint would have anything to do."""

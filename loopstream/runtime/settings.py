@@ -37,8 +37,9 @@ class WorkerSettings:
     """Verdicts not yet confirmed by the broker at which fetching pauses."""
     max_buffered_bytes: int = 16 * 1024 * 1024
     """Records fetched but not yet applied at which fetching pauses; partitions share it."""
-    max_live_runs: int = 100_000
-    """Unpacked run states kept in memory per partition; the others stay packed rows."""
+    max_live_runs: int = 50_000
+    """Unpacked run states kept in memory, of all partitions together; the others stay packed rows.
+    """
 
     session_timeout_s: float = 15.0
     """Silence after which the group takes the partitions away."""

@@ -177,6 +177,10 @@ class ChainFold:
     def summaries(self) -> Sequence[tuple[str, Mapping[str, Any]]]:
         return self._taken
 
+    @property
+    def live(self) -> dict[bytes, list[Any]]:
+        return self._live
+
     def shrink(self, size: int) -> None:
         for run in [run for run in self._live if run not in self._dirty][: -size or None]:
             del self._live[run]

@@ -147,3 +147,72 @@ async def test_a_dead_row_stays_until_the_commit_has_passed_it(
     assert await bench.core.checkpointer.take()
     assert lane.rows.get(b"a") is None
     assert lane.rows.get(b"b") is not None
+
+
+async def test_live_states_are_bounded_in_all_partitions_together(
+    bench: Bench, outbox: asyncio.Task[None]
+) -> None:
+    bench.core.checkpointer._max_live_runs = 10
+    lanes = [bench.lane(number) for number in range(2)]
+    await bench.feed(*[[[f"a{n}", n]] for n in range(30)], number=0)
+    await bench.feed(*[[[f"b{n}", n]] for n in range(10)], number=1)
+    assert await bench.core.checkpointer.take()
+    assert [len(lane.fold.live) for lane in lanes] == [7, 2]
+    # What was let go is read back from its row.
+    await bench.feed([["a0", 30]], number=0)
+    assert bench.core.lanes.dirty == 1
+    assert await bench.core.checkpointer.take()
+    assert row_position(lanes[0].rows.get(b"a0") or b"") == (0, 30)
+    outbox.cancel()
+
+
+async def test_a_live_state_that_no_row_tells_of_is_never_let_go(bench: Bench) -> None:
+    lane = bench.lane()
+    await bench.feed(*[[[f"r{n}", n]] for n in range(5)])
+    bench.core.lanes.shrink(0)
+    assert len(lane.fold.live) == 5
+    assert await bench.core.checkpointer.take()
+    bench.core.lanes.shrink(0)
+    assert not lane.fold.live
+
+
+async def test_others_have_their_turn_while_thousands_of_rows_are_written(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loopstream.runtime.checkpoint._BREATH_S", 0.0)
+    lanes = [bench.lane(number) for number in range(3)]
+    for number in range(3):
+        await bench.feed(*[[[f"{number}/{n}", n]] for n in range(50)], number=number)
+
+    async def at_once(*_: object) -> asyncio.Future[object]:
+        return asyncio.get_running_loop().create_future()
+
+    for lane in lanes:
+        lane.changelog._send = at_once
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    waiting = asyncio.create_task(others())
+    assert await bench.core.checkpointer.take()
+    waiting.cancel()
+    assert turns > 150
+
+
+async def test_a_checkpoint_is_abandoned_when_the_partitions_go_during_its_snapshot(
+    bench: Bench,
+) -> None:
+    bench.lane(0)
+    bench.lane(1)
+    await bench.feed([["a", 1]], number=0)
+    await bench.feed([["b", 1]], number=1)
+    taking = asyncio.create_task(bench.core.checkpointer.take())
+    await asyncio.sleep(0)
+    bench.core.inlet.revoke()
+    assert not await taking
+    assert bench.to("changelog") == []
+    assert bench.done == {}
