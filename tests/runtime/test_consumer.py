@@ -61,12 +61,18 @@ class Fetch:
     def __init__(self, records: Mapping[TP, list[Any]]) -> None:
         self.records = records
         self.asked: list[frozenset[TP]] = []
+        self.timeouts: list[float] = []
         self.gate = asyncio.Event()
         self.asked_for: Any = None
 
     async def __call__(
-        self, active_partitions: Any, *_args: Any, **_kwargs: Any
+        self,
+        active_partitions: Any,
+        timeout: float,  # noqa: ASYNC109  # upstream's signature
+        *_args: Any,
+        **_kwargs: Any,
     ) -> Mapping[TP, list[Any]]:
+        self.timeouts.append(timeout)
         self.asked_for = active_partitions
         self.asked.append(frozenset(active_partitions))
         await self.gate.wait()
@@ -142,6 +148,19 @@ async def test_no_room_leaves_the_events_out_and_the_others_in(consumer: BatchCo
     taker(consumer).open = False
     await consumer._wait_next_records(1.0)
     assert fetch.asked == [frozenset({CHANGELOG, OTHER})]
+
+
+async def test_a_fetch_that_finds_nothing_soon_comes_home(consumer: BatchConsumer) -> None:
+    # It is waited for before recovery seeks; with Faust's second an idle worker took that longer.
+    fetch = fetch_of(consumer, {})
+    fetch.gate.set()
+    for is_open in (True, False):
+        taker(consumer).open = is_open
+        await consumer._wait_next_records(1.0)
+        await consumer._wait_next_records(0.0)
+    wanting_all, _, held_back, _ = fetch.timeouts
+    assert fetch.timeouts == [wanting_all, 0.0, held_back, 0.0]
+    assert held_back < wanting_all < 1.0
 
 
 async def test_batches_go_to_the_inlet_and_the_rest_takes_fausts_path(

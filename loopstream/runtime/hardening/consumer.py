@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 RecordMap = Mapping[TP, list[Any]]
 _IDLE_S = 0.02
+_PATIENCE_S = 0.2
 
 
 class Inlet(Protocol):
@@ -113,8 +114,9 @@ class BatchConsumer(Consumer):
         rest: dict[TP, list[Any]] = {}
         if wanted:
             # Those that are held back have soon been worked off: no long wait for the others.
-            patience = timeout if len(wanted) == len(active) else min(timeout, _IDLE_S)
-            records = await self._fetch(wanted, patience)
+            # Nor for all of them: after a rebalance, recovery waits for this call to come home.
+            patience = _PATIENCE_S if len(wanted) == len(active) else _IDLE_S
+            records = await self._fetch(wanted, min(timeout, patience))
             if self.flow_active and not self.should_stop:
                 rest = await self._hand_out(records, generation)
         else:
