@@ -16,7 +16,7 @@ MINUTES ?= 10
 SEED ?= 1
 RECORDS ?= 100000
 
-.PHONY: help install demo test test-fast lint types schemas docs docs-reference bench bench-quick bench-report bench-profile bench-detectors soak fuzz format clean
+.PHONY: help install compiled pure demo test test-fast lint types schemas docs docs-reference bench bench-quick bench-report bench-profile bench-detectors soak fuzz format clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,16 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev
 	touch $@
+
+# Beside their source: Python takes a compiled module before its .py.
+compiled: $(STAMP) ## The engine compiled in place by mypyc: a C compiler and two minutes
+	@command -v cc gcc clang >/dev/null || { echo "A C compiler is needed; without it all works as plain Python." >&2; exit 2; }
+	HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m hatchling build --target wheel --directory build/compiled
+	$(BIN)/loopstream --version
+
+pure: ## Back to plain Python
+	find loopstream -name '*.so' -delete
+	rm -f loopstream__mypyc.*.so
 
 demo: $(STAMP) ## Broker, worker and a fleet of agents, some of which loop; ends by itself
 	$(BIN)/loopstream up --demo
@@ -69,6 +79,7 @@ $(BENCH_STAMP): pyproject.toml benchmarks/requirements.txt
 	touch $@
 
 bench: $(BENCH_STAMP) ## Measure everything, beside peers, on a quiet machine; about two hours
+	@$(MAKE) --no-print-directory compiled || echo "Plain Python is measured." >&2
 	@failed=; for one in compare engine delay changelog scale recovery failover sdk overload; do \
 		$(BENCH) -m benchmarks.$$one || failed="$$failed $$one"; done; \
 	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
@@ -100,6 +111,6 @@ format: $(STAMP) ## Lay the code out
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-clean: ## Remove the environment and all caches
+clean: pure ## Remove the environment and all caches
 	rm -rf $(VENV) $(BENCH_VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

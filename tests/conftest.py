@@ -13,6 +13,7 @@ import hypothesis
 import pytest
 
 from loopstream.broker import EmbeddedKafka
+from loopstream.build import engine_build
 
 # How fast a machine draws says nothing about us.
 hypothesis.settings.register_profile(
@@ -20,7 +21,21 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("here")
 
-SHARED = Path(__file__).resolve().parents[1].parent / "shared"
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = ROOT.parent / "shared"
+
+
+def pytest_configure() -> None:
+    """Compiled modules that are older than their source would be what is tested."""
+    for module in (ROOT / "loopstream").rglob("*.so"):
+        source = module.with_name(f"{module.name.split('.')[0]}.py")
+        if not source.exists() or source.stat().st_mtime > module.stat().st_mtime:
+            pytest.exit(f"{module} is stale: run `make compiled`, or `make pure`.", returncode=4)
+
+
+def pytest_report_header() -> str:
+    """Which of the two builds is tested."""
+    return f"engine: {engine_build()}"
 
 
 @pytest.hookimpl(trylast=True)

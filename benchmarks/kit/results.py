@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.kit.stats import Spread, ratio
+from loopstream.build import engine_build
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "results"
 
@@ -36,6 +37,7 @@ def _machine() -> dict[str, Any]:
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         "python": platform.python_version(),
         "system": platform.system(),
+        "engine": engine_build(),
     }
 
 

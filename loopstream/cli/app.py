@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from loopstream import __version__
+from loopstream.build import engine_build
 from loopstream.cli import (
     acls,
     broker,
@@ -60,7 +61,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"loopstream {__version__}")
+        typer.echo(f"loopstream {__version__} (engine: {engine_build()})")
         raise typer.Exit
 
 

@@ -111,7 +111,7 @@ class Reference(Documented):
     """SEMANTICS section 10: fixed settings, vetoes count, failed commands count together."""
 
     name = "reference-2026-9"
-    detectors = (
+    detectors: tuple[Detector, ...] = (
         UnknownTool(),
         CircuitBreaker(),
         KnownPoll(),

@@ -18,6 +18,7 @@ from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
 from loopstream import __version__
+from loopstream.build import engine_build
 from loopstream.events import RejectCode
 from loopstream.runtime.lanes import Lanes
 from loopstream.runtime.measures import Histogram
@@ -120,7 +121,8 @@ def _rejected(worker: Watched) -> Values:
 
 def _build(worker: Watched) -> Values:
     python = ".".join(str(part) for part in sys.version_info[:3])
-    return [((__version__, version("faust-streaming"), python, *worker.build()), 1)]
+    built = (__version__, version("faust-streaming"), python, engine_build())
+    return [((*built, *worker.build()), 1)]
 
 
 def _age(worker: Watched) -> float:
@@ -263,7 +265,7 @@ METRICS: Final = (
         "build",
         "info",
         "Versions, and what this worker is set to.",
-        ("version", "faust", "python", "profile", "mode"),
+        ("version", "faust", "python", "engine", "profile", "mode"),
         values=_build,
     ),
 )

@@ -17,7 +17,7 @@ from loopstream.state.guard import Guard
 from loopstream.state.history import History, Settlement
 from loopstream.state.interning import Digests, Names, Texts
 from loopstream.state.record import Record
-from loopstream.state.run import NO_ORDER, RunState, Said, Standing, Target, Totals
+from loopstream.state.run import NO_ORDER, TOTALS, RunState, Said, Standing, Target, Totals
 
 ROW_VERSION: Final = 1
 _KEY_BYTES: Final = 16
@@ -133,7 +133,7 @@ def _restore(scope: str, fields: list[Any]) -> RunState:
     state.standing = dict(_unpack_standing(item, texts, names) for item in standing)
     state.mutes = _cut(mutes)
     state.aborted = None if aborted is None else _unpack_standing(aborted, texts, names)[1]
-    for name, value in zip(Totals.__slots__, totals, strict=False):
+    for name, value in zip(TOTALS, totals, strict=False):
         setattr(state.totals, name, value)
     state.last_verdict = None if last_verdict is None else Said(*last_verdict)
     state.history = _unpack_history(history, digests, names)
@@ -144,7 +144,7 @@ def _restore(scope: str, fields: list[Any]) -> RunState:
 
 def _pack_totals(totals: Totals) -> list[int]:
     """Shadow verdicts only where there are any: other rows keep their bytes."""
-    values = [getattr(totals, name) for name in Totals.__slots__]
+    values = [getattr(totals, name) for name in TOTALS]
     return values if totals.withheld else values[:-1]
 
 

@@ -14,6 +14,17 @@ REMEMBERED_IDS: Final = 64
 # Nothing applied yet.
 NO_OFFSET: Final = -1
 NO_ORDER: Final = -1
+# In the order of the row, which leaves a zero at the end out.
+TOTALS: Final = (
+    "blocks",
+    "calls",
+    "gaps",
+    "lost",
+    "outcomes",
+    "refused",
+    "warnings",
+    "withheld",
+)
 
 
 class Target(NamedTuple):
@@ -65,8 +76,7 @@ class Totals:
     that were published in mode shadow.
     """
 
-    # In the order of the row, which leaves a zero at the end out.
-    __slots__ = ("blocks", "calls", "gaps", "lost", "outcomes", "refused", "warnings", "withheld")
+    __slots__ = TOTALS
 
     def __init__(self) -> None:
         self.calls = self.outcomes = self.refused = 0

@@ -80,7 +80,7 @@ def test_labels_are_bounded() -> None:
     labels = {label for metric in METRICS for label in metric.labels}
     assert labels == {
         *("partition", "reason", "note", "detector", "action", "mode"),
-        *("version", "faust", "python", "profile"),
+        *("version", "faust", "python", "engine", "profile"),
     }
 
 
