@@ -20,7 +20,7 @@ sys.path.append(str(ROOT))  # last: loopstream is the installed one
 
 from benchmarks.detecting.splices import splices  # noqa: E402
 from loopstream.partition import Partition, marker_key  # noqa: E402
-from loopstream.policy.deployment import PROFILES, Deployment  # noqa: E402
+from loopstream.policy.deployment import PROFILES, Deployment, Profile  # noqa: E402
 from tests.partition.driver import START, Record, Sources, as_json  # noqa: E402
 
 REAL: Final = ROOT.parent / "shared" / "real" / "runs.jsonl.gz"
@@ -36,9 +36,10 @@ def main() -> None:
         print(profile, len(records), *decided(profile, records))  # noqa: T201
 
 
-def decided(profile: str, records: list[bytes]) -> tuple[int, int, str]:
+def decided(profile: Profile, records: list[bytes]) -> tuple[int, int, str]:
     """Verdicts, rows, and the SHA-256 of both in order."""
-    deployment, sources, rows = Deployment("p", profile=profile), Sources(), {}
+    deployment, sources = Deployment("p", profile=profile), Sources()
+    rows: dict[bytes, bytes] = {}
     sources.push("config", "*", {"enabled": True})
     partition = Partition(deployment, 0, 1, rows, sources)
     verdicts = written = 0
