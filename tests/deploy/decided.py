@@ -73,7 +73,7 @@ def _fields(event: dict[str, Any], run: str) -> dict[str, Any]:
     kind = "tool_call" if event["op"] == "call" else "tool_outcome"
     raw = {name: json.dumps(event[name]) for name in ("args", "result", "error") if name in event}
     fields = {"v": 1, "type": kind, "run": run, "time": START, "tool": event["tool"], **raw}
-    return fields | ({"call_id": event["call_id"]} if event.get("call_id") else {})
+    return fields | {name: event[name] for name in ("call_id",) if event.get(name)}
 
 
 if __name__ == "__main__":
