@@ -8,7 +8,7 @@ behaviour.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from loopstream.detect.base import Finding
 from loopstream.detect.limits import Limits
@@ -16,6 +16,7 @@ from loopstream.engine import Engine, Step
 from loopstream.events import (
     CallFingerprint,
     Compaction,
+    Disposition,
     OutcomeFingerprint,
     RunEvent,
     ToolCall,
@@ -34,6 +35,11 @@ from loopstream.policy.verdicts import Position
 from loopstream.state.history import History
 from loopstream.state.run import RunState
 from loopstream.state.session import SessionHistories
+
+# What is played is ours, and need not be validated: copies are altered.
+_ANY_OUTCOME: Final = ToolOutcome(v=1, type="tool_outcome", time=0, tool="any")
+_NO_CALL_PRINT: Final = CallFingerprint()
+_NO_OUTCOME_PRINT: Final = OutcomeFingerprint()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,8 @@ class SessionDriver:
         self._engine = Engine(deployment, self._retain)
         self._limits = limits
         self._profile = profile
-        self._veto = veto
+        how: Disposition = "gated" if veto else "executed"
+        self._any_call = ToolCall(v=1, type="tool_call", time=0, tool="any", disposition=how)
         self._session = SessionHistories()
         self._runs: dict[str, RunState] = {}
         self._throttle: dict[bytes, int] = {}
@@ -90,15 +97,11 @@ class SessionDriver:
     ) -> Played:
         """Judge a call, then enter it."""
         digests = call_digests(fingerprint_call(tool, args))
-        event = ToolCall.model_construct(
-            v=1,
-            type="tool_call",
+        event = self._any_call.altered(
             run=run,
-            time=0,
             tool=tool,
             call_id=call_id,
-            disposition="gated" if self._veto else "executed",
-            fp=CallFingerprint(documented=digests, reference=digests),
+            fp=_NO_CALL_PRINT.altered(documented=digests, reference=digests),
         )
         return Played(self._step(event), args_hash=signature(tool, digests.args))
 
@@ -115,14 +118,11 @@ class SessionDriver:
         """Settle a call."""
         seen = fingerprint_outcome(tool, args, result=result, error=error, profile=self._profile)
         digests = outcome_digests(seen)
-        event = ToolOutcome.model_construct(
-            v=1,
-            type="tool_outcome",
+        event = _ANY_OUTCOME.altered(
             run=run,
-            time=0,
             tool=tool,
             call_id=call_id,
-            fp=OutcomeFingerprint(documented=digests, reference=digests),
+            fp=_NO_OUTCOME_PRINT.altered(documented=digests, reference=digests),
         )
         step = self._step(event)
         guarded = step.recorded and seen.result is not None and _scope(run) in self._compacted

@@ -71,9 +71,11 @@ def _records() -> Iterator[bytes]:
 
 def _fields(event: dict[str, Any], run: str) -> dict[str, Any]:
     kind = "tool_call" if event["op"] == "call" else "tool_outcome"
-    raw = {name: json.dumps(event[name]) for name in ("args", "result", "error") if name in event}
-    fields = {"v": 1, "type": kind, "run": run, "time": START, "tool": event["tool"], **raw}
-    return fields | {name: event[name] for name in ("call_id",) if event.get(name)}
+    raw: dict[str, Any] = {
+        name: json.dumps(event[name]) for name in ("args", "result", "error") if name in event
+    }
+    kept = {name: event[name] for name in ("tool", "call_id") if event.get(name)}
+    return {"v": 1, "type": kind, "run": run, "time": START, **kept, **raw}
 
 
 if __name__ == "__main__":
