@@ -19,6 +19,8 @@ from loopstream.runtime.stats import Stats
 
 SLICE_RECORDS: Final = 500
 SLICE_S: Final = 0.02
+# A look at whether there is room, where nobody tells of it: verdicts are confirmed one by one.
+_ROOM_S: Final = 0.05
 Collect = Callable[[Lane], None]
 
 
@@ -86,6 +88,10 @@ class Applier:
         if lane is None or batch.epoch != self._inlet.epoch or self.closing:
             self._stats.stale_batches += 1
             rests.popleft()
+            return
+        if self._inlet.full:
+            # What is buffered could change more rows than memory has room for.
+            await self._inlet.wait_room(_ROOM_S)
             return
         self._guard.check()
         rest.at = self._apply_slice(lane, records, at)

@@ -68,6 +68,11 @@ class ChannelInlet:
         """Records that were taken and are not applied yet."""
         return self._records.total()
 
+    @property
+    def full(self) -> bool:
+        """Whether the worker has so much to write that nothing more may be applied."""
+        return self._full()
+
     def on_revoke(self, callback: Callable[[], None]) -> None:
         """Have ``callback`` called, synchronously, when the partitions are taken away."""
         self._on_revoke.append(callback)

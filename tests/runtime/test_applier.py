@@ -167,3 +167,35 @@ async def test_stale_batches_that_come_all_the_same_are_not_counted(bench: Bench
         await bench.core.applier.consume(batch)
     assert lane.next_offset == 10
     assert bench.core.inlet.waiting == 0
+
+
+async def test_what_is_buffered_changes_no_more_rows_than_there_is_room_for(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loopstream.runtime.applier.SLICE_RECORDS", 10)
+    most = bench.core.settings.max_dirty_rows
+    lane = bench.lane()
+    feeding = asyncio.create_task(bench.feed(*[[[f"r{n}", n]] for n in range(3 * most)]))
+    for laps in range(1, 4):
+        while lane.next_offset < laps * most:
+            assert bench.core.lanes.dirty <= most
+            await asyncio.sleep(0)
+        assert lane.next_offset == laps * most
+        assert await bench.core.checkpointer.take()
+    await feeding
+    assert lane.rows.count == 3 * most
+
+
+async def test_a_batch_that_waits_for_room_goes_with_its_assignment(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loopstream.runtime.applier.SLICE_RECORDS", 10)
+    most = bench.core.settings.max_dirty_rows
+    lane = bench.lane()
+    feeding = asyncio.create_task(bench.feed(*[[[f"r{n}", n]] for n in range(2 * most)]))
+    while lane.next_offset < most:
+        await asyncio.sleep(0)
+    bench.core.inlet.revoke()
+    await feeding
+    assert lane.next_offset == most
+    assert bench.core.stats.stale_batches == 1
