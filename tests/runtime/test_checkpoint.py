@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -184,7 +185,7 @@ async def test_others_have_their_turn_while_thousands_of_rows_are_written(
     for number in range(3):
         await bench.feed(*[[[f"{number}/{n}", n]] for n in range(30)], number=number)
 
-    async def at_once(*_: object) -> asyncio.Future[object]:
+    async def at_once(*_: Any, **__: Any) -> asyncio.Future[Any]:
         return asyncio.get_running_loop().create_future()
 
     for lane in lanes:
