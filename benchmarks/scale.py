@@ -27,20 +27,21 @@ from benchmarks.kit.results import Result, Sample, interleaved
 from benchmarks.reporting.tables import finish
 from benchmarks.stepping.mixes import MIXES
 from benchmarks.stepping.population import in_bursts, in_turn, row_of, stored, templates
+from loopstream.config.tree import WorkerSettings
 from loopstream.partition import Partition
 from loopstream.partition.marker import Marker
 from loopstream.partition.sources import NoSources
 from loopstream.policy.deployment import Deployment
+from loopstream.runtime.pace import Pace
 from loopstream.runtime.rows import MemoryRows
 from loopstream.wire.codec import pack_frame
 
 RUNS: Final = (1_000, 10_000, 100_000, 1_000_000)
 ORDERS: Final = {"in turn": in_turn, "bursts": in_bursts}
 FRAME: Final = 50
-# As the worker has them by default.
-CHECKPOINT_S: Final = 0.5
-MAX_DIRTY: Final = 20_000
-MAX_LIVE: Final = 100_000
+DEFAULTS: Final = WorkerSettings()
+# What `Pace.wait_s` says at least.
+_SHORTEST_WAIT_S: Final = 0.01
 
 
 class Lane:
@@ -51,15 +52,25 @@ class Lane:
         marker = Marker(0, settings={"*": json.dumps({"enabled": True})}, pinned=True).pack()
         self.fold = Partition(Deployment("bench"), 0, 1, rows, NoSources(), state=marker)
         self.written = 0
-        self._next = time.monotonic() + CHECKPOINT_S
+        self._applied = 0
+        self._pace = Pace(
+            DEFAULTS.checkpoint_interval_s,
+            DEFAULTS.checkpoint_max_interval_s,
+            DEFAULTS.max_dirty_rows,
+        )
 
     def take(self, value: bytes, offset: int) -> None:
         """Apply a record; checkpoint when it is time."""
         self.fold.apply(
             SimpleNamespace(offset=offset, timestamp=1_790_000_000_000, value=value, headers=())
         )
-        if self.fold.dirty >= MAX_DIRTY or time.monotonic() >= self._next:
+        self._applied += FRAME
+        if self.fold.dirty >= DEFAULTS.max_dirty_rows or self._is_due():
             self.checkpoint()
+
+    def _is_due(self) -> bool:
+        looks = self._pace.wait_s() <= _SHORTEST_WAIT_S
+        return looks and self._pace.due(self.fold.dirty, self._applied)
 
     def checkpoint(self) -> None:
         """Rows into the store, live states within bounds."""
@@ -68,8 +79,8 @@ class Lane:
             self.written += 1
         self.fold.summaries()
         self.fold.verdicts.clear()
-        self.fold.shrink(MAX_LIVE)
-        self._next = time.monotonic() + CHECKPOINT_S
+        self.fold.shrink(DEFAULTS.max_live_runs)
+        self._pace.took(self._applied)
 
 
 def one(runs: int, order: str, seconds: float) -> Sample:
@@ -84,7 +95,7 @@ def one(runs: int, order: str, seconds: float) -> Sample:
     fields, events = templates(2_000), 0
     spent, written = 0.0, 0
     # A lap over the runs that fit comes first: states are live, memory has its final size.
-    warm = min(runs, MAX_LIVE) // FRAME
+    warm = min(runs, DEFAULTS.max_live_runs) // FRAME
     offset = 100
     while spent < seconds:
         frame = [
