@@ -143,6 +143,7 @@ class Partition:
         self._dirty: dict[str, None] = {}
         self._unstored: set[str] = set()
         self._summaries = Summaries(deployment)
+        self._taken: list[str] = []
         self._appended = 0
         self._waiting: tuple[int, Decoded] | None = None
 
@@ -203,11 +204,8 @@ class Partition:
 
     def take_rows(self) -> list[tuple[bytes, bytes]]:
         """The changed rows, packed, by key; the marker row last. Nothing is dirty afterwards."""
-        rows: list[tuple[bytes, bytes]] = []
-        for scope in self._dirty:
-            state = self.live[scope]
-            rows.append((scope.encode(), pack(state)))
-            self._summaries.note(state)
+        self._taken = list(self._dirty)
+        rows = [(scope.encode(), pack(self.live[scope])) for scope in self._taken]
         self._marker.rows += len(self._unstored)
         self._marker.settings = self._settings.blocks
         rows.append((marker_key(self.number), self._marker.pack()))
@@ -216,8 +214,12 @@ class Partition:
         return rows
 
     def summaries(self) -> list[tuple[str, dict[str, Any]]]:
-        """Summaries of the rows just taken, where there is something new to say."""
-        return self._summaries.take()
+        """Summaries of the rows just taken, where there is something new to say.
+
+        To be asked before anything else happens; who shows nobody the runs need not ask.
+        """
+        taken, self._taken = self._taken, []
+        return list(self._summaries.of(self.live[scope] for scope in taken))
 
     def shrink(self, size: int) -> None:
         """Forget live states beyond ``size`` that the stored rows say everything about."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from loopstream.policy.deployment import Deployment
@@ -30,10 +31,19 @@ class Summaries:
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
         self._shown: dict[str, _Shown] = {}
-        self._new: list[tuple[str, dict[str, Any]]] = []
 
-    def note(self, state: RunState) -> None:
-        """Take up a run whose row is being written."""
+    def of(self, states: Iterable[RunState]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """(scope key, fields) of runs whose rows are being written."""
+        for state in states:
+            if self._is_news(state):
+                summary = summary_of(state, self._deployment)
+                yield state.scope, summary.model_dump(mode="json", exclude_none=True)
+
+    def forget(self, scope: str) -> None:
+        """The run is dead, and shown no more."""
+        self._shown.pop(scope, None)
+
+    def _is_news(self, state: RunState) -> bool:
         missing = state.totals.gaps + state.totals.lost
         now = _Shown(status_of(state), state.verdict_seq, missing, state.appended)
         before = self._shown.get(state.scope)
@@ -42,18 +52,8 @@ class Summaries:
             and before[:3] == now[:3]
             and now.appended - before.appended < _QUIET_MS
         ):
-            return
+            return False
         self._shown[state.scope] = now
         if state.ended is not None:
             del self._shown[state.scope]
-        fields = summary_of(state, self._deployment).model_dump(mode="json", exclude_none=True)
-        self._new.append((state.scope, fields))
-
-    def forget(self, scope: str) -> None:
-        """The run is dead, and shown no more."""
-        self._shown.pop(scope, None)
-
-    def take(self) -> list[tuple[str, dict[str, Any]]]:
-        """Summaries since the last call, as (scope key, fields)."""
-        taken, self._new = self._new, []
-        return taken
+        return True

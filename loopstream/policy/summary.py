@@ -35,7 +35,7 @@ def summary_of(state: RunState, deployment: Deployment | None = None) -> RunSumm
     acted = deployment is None or deployment.mode == "enforce"
     reason = None if said is None else text_of(said)
     standing = [
-        StandingBlock(
+        StandingBlock.trusted(
             detector=block.detector,
             count=block.count,
             signature=target.signature,
@@ -43,7 +43,9 @@ def summary_of(state: RunState, deployment: Deployment | None = None) -> RunSumm
         )
         for target, block in list(state.standing.items())[:_MAX_STANDING]
     ]
-    return RunSummary(
+    return RunSummary.trusted(
+        v=1,
+        type="run_summary",
         scope=state.scope,
         run=state.run,
         agent=state.agent,

@@ -292,7 +292,6 @@ class Lane:
         """Write rows and progress down, and forget clean states."""
         partition, tally = self._partition, self.tally
         rows = partition.take_rows()
-        partition.summaries()
         tally.runs = Marker.unpack(rows[-1][1]).rows
         tally.notes.update(partition.counts)
         tally.events = tally.notes["applied"]

@@ -120,8 +120,7 @@ def test_what_was_shown_of_a_forgotten_run_is_forgotten_too() -> None:
     for forget in (False, False, True):
         if forget:
             summaries.forget("r1")
-        summaries.note(state)
-        shown.append(len(summaries.take()))
+        shown.append(len(list(summaries.of([state]))))
     assert shown == [1, 0, 1]
 
 

@@ -238,7 +238,6 @@ class Oracle(threading.Thread):
         self._untaken[fold.number] = 0
         rows = self._rows[fold.number]
         rows.update((k, v) for k, v in fold.take_rows() if not k.startswith(MARKER_PREFIX))
-        fold.summaries()
         fold.shrink(_LIVE)
 
     def _hear(self, verdicts: Iterable[Any], letters: Iterable[Any]) -> None:

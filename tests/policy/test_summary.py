@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.stepping.mixes import MIXES
+from benchmarks.stepping.population import row_of
+from loopstream.events.summary import RunSummary
+from loopstream.policy.deployment import Deployment
+from loopstream.policy.summary import summary_of
+from loopstream.state.pack import unpack
+
+
+@pytest.mark.parametrize("mix", MIXES)
+@pytest.mark.parametrize("deployment", [None, Deployment("p", mode="shadow")])
+def test_what_is_made_without_validation_is_valid(mix: str, deployment: Deployment | None) -> None:
+    summary = summary_of(unpack("run-1", row_of(mix)), deployment)
+    assert summary.__dict__.keys() == RunSummary.model_fields.keys()
+    assert RunSummary.model_validate(summary.model_dump()) == summary
+    assert RunSummary.model_validate_json(summary.model_dump_json()) == summary
