@@ -125,7 +125,7 @@ class SessionDriver:
             fp=_NO_OUTCOME_PRINT.altered(documented=digests, reference=digests),
         )
         step = self._step(event)
-        guarded = step.recorded and seen.result is not None and _scope(run) in self._compacted
+        guarded = step.recorded and seen.digest is not None and _scope(run) in self._compacted
         return Played(step, guarded=guarded, outcome=seen)
 
     def compaction(self, *, run: str | None = None) -> Played:

@@ -60,7 +60,7 @@ class Model(BaseModel):
 
     def altered(self, **fields: Any) -> Self:
         """A copy with some fields of our own making; as `trusted`."""
-        return self._made({**self.__dict__, **fields}, self.model_fields_set | fields.keys())
+        return self._made({**self.__dict__, **fields}, {*self.__pydantic_fields_set__, *fields})
 
     @classmethod
     def _made(cls, fields: dict[str, Any], given: set[str]) -> Self:

@@ -8,7 +8,7 @@ from typing import Final
 from loopstream.events.text import short_name
 from loopstream.events.tool import CallDigests, OutcomeDigests, RecordKind
 from loopstream.fingerprint.calls import CallPrint
-from loopstream.fingerprint.outcomes import OutcomeKind, OutcomePrint, parse_result
+from loopstream.fingerprint.outcomes import OutcomeKind, OutcomePrint
 
 # Ordinary outcomes and errors need no kind: they show by themselves.
 _RECORD_KINDS: Final[Mapping[OutcomeKind | None, RecordKind]] = {
@@ -24,12 +24,11 @@ def call_digests(seen: CallPrint) -> CallDigests:
 
 def outcome_digests(seen: OutcomePrint) -> OutcomeDigests:
     """An outcome's fingerprint as an event carries it."""
-    result, failed = (None, False) if seen.result is None else parse_result(seen.result)
     return OutcomeDigests.trusted(
         args=seen.args,
         poll=seen.poll,
-        result=result,
-        failed=failed,
+        result=seen.digest,
+        failed=seen.failed,
         unknown_tool=None if seen.unknown_tool is None else short_name(seen.unknown_tool),
         kind=_RECORD_KINDS.get(seen.kind),
         no_progress=seen.no_progress,

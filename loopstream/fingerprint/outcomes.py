@@ -5,7 +5,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from loopstream.errors import DataError
 from loopstream.fingerprint.calls import CallPrint, fingerprint_call
 from loopstream.fingerprint.canonical import MISSING, digest
 from loopstream.fingerprint.errors import error_text, unknown_tool
@@ -18,7 +17,6 @@ from loopstream.fingerprint.sends import is_send, stripped
 from loopstream.fingerprint.write_tool import UNCHANGED, changed_nothing
 
 _ERROR_PREFIX: Final = "error:"
-_DIGEST_BYTES: Final = 32
 
 
 class OutcomeKind(StrEnum):
@@ -36,8 +34,9 @@ class OutcomePrint(NamedTuple):
     Attributes:
         args: 32-byte digest of the canonical arguments, as in `CallPrint`.
         poll: as in `CallPrint`.
-        result: text form of the outcome signature (see `result_text`); None when the outcome has
-            none: nothing is recorded and the call stays pending, or the kind is a veto.
+        digest: 32-byte digest of what counts of the outcome; None: nothing is recorded and the call
+            stays pending, or the kind is a veto.
+        failed: the digest is an error's.
         unknown_tool: lower-cased name that the error says is no tool.
         kind: reference profile only; None when nothing is recorded.
         no_progress: reference profile only; the outcome is known to have achieved nothing.
@@ -46,11 +45,17 @@ class OutcomePrint(NamedTuple):
 
     args: bytes
     poll: bool
-    result: str | None = None
+    digest: bytes | None = None
+    failed: bool = False
     unknown_tool: str | None = None
     kind: OutcomeKind | None = None
     no_progress: bool = False
     failure: bytes | None = None
+
+    @property
+    def result(self) -> str | None:
+        """The outcome signature as text (`result_text`)."""
+        return None if self.digest is None else result_text(self.digest, self.failed)
 
 
 def fingerprint_outcome(
@@ -102,27 +107,12 @@ def result_text(result_digest: bytes, is_error: bool) -> str:
     return f"{_ERROR_PREFIX if is_error else ''}{result_digest.hex()}"
 
 
-def parse_result(text: str) -> tuple[bytes, bool]:
-    """Digest and error flag of a signature in text form: the inverse of `result_text`.
-
-    Raises:
-        DataError: the text is no such form.
-    """
-    digits = text.removeprefix(_ERROR_PREFIX)
-    try:
-        value = bytes.fromhex(digits)
-    except ValueError:
-        value = b""
-    if len(value) != _DIGEST_BYTES or value.hex() != digits:
-        raise DataError(f"no outcome signature: {text[:80]!r}")
-    return value, len(digits) != len(text)
-
-
 def _of_error(call: CallPrint, error: object, rules: Rules, key: bytes | None) -> OutcomePrint:
     text = error_text(error, rules.encode)
     return OutcomePrint(
         *call,
-        result=result_text(digest(rules.encode(text), key), is_error=True),
+        digest=digest(rules.encode(text), key),
+        failed=True,
         unknown_tool=unknown_tool(text),
         kind=OutcomeKind.ERROR if rules.typed else None,
         no_progress=rules.typed,
@@ -144,7 +134,7 @@ def _of_exec(call: CallPrint, reading: Reading, rules: Rules, key: bytes | None)
 def _ordinary(call: CallPrint, value: object, rules: Rules, key: bytes | None) -> OutcomePrint:
     return OutcomePrint(
         *call,
-        result=result_text(digest(rules.encode(value), key), is_error=False),
+        digest=digest(rules.encode(value), key),
         kind=OutcomeKind.ORDINARY if rules.typed else None,
     )
 

@@ -17,10 +17,12 @@ from loopstream.fingerprint.canonical import MISSING, canonical_bytes, digest
 from loopstream.fingerprint.digests import call_digests, outcome_digests
 from loopstream.fingerprint.extended.calls import Mark, extended_call, mark_of, oversize_call
 from loopstream.fingerprint.extended.outcomes import outcome_of, oversize_outcome
-from loopstream.fingerprint.outcomes import OutcomePrint, fingerprint_outcome, result_text
+from loopstream.fingerprint.outcomes import OutcomePrint, fingerprint_outcome
 from loopstream.fingerprint.profiles import DOCUMENTED, EXTENDED, REFERENCE
 from loopstream.wire.limits import MAX_RAW_BYTES, MAX_RAW_DEPTH
 
+_NO_CALL: Final = CallFingerprint()
+_NO_OUTCOME: Final = OutcomeFingerprint()
 _FIELDS: Final = {DOCUMENTED: "documented", REFERENCE: "reference", EXTENDED: "extended"}
 # Texts so short are remembered for the outcome that follows, and for the next lap of a loop.
 _REMEMBERED_CHARACTERS: Final = 2048
@@ -55,7 +57,7 @@ def fingerprint_raw_call(
         digests = _extended_call(event.tool, args, key)
     else:
         digests = call_digests(CallPrint(exact, is_poll(event.tool, args)))
-    fp = CallFingerprint.trusted(**_blocks(profile, key_id, digests))
+    fp = _NO_CALL.altered(key_id=key_id, **{_FIELDS[profile]: digests})
     return event.altered(fp=fp, oversize=event.oversize or isinstance(args, Oversize))
 
 
@@ -77,17 +79,9 @@ def fingerprint_raw_outcome(
         call = CallPrint(exact, is_poll(event.tool, args))
         seen = _outcome_print(event.tool, profile, call, args, result, error, key)
         digests = outcome_digests(seen)
-    fp = OutcomeFingerprint.trusted(**_blocks(profile, key_id, digests))
+    fp = _NO_OUTCOME.altered(key_id=key_id, **{_FIELDS[profile]: digests})
     oversize = event.oversize or any(isinstance(raw, Oversize) for raw in (args, result, error))
     return event.altered(fp=fp, oversize=oversize)
-
-
-def _blocks(profile: str, key_id: str | None, digests: object) -> dict[str, Any]:
-    """The fields of a fingerprint that has one profile's digests."""
-    fields: dict[str, Any] = dict.fromkeys(_FIELDS.values())
-    fields |= {"v": 1, "key_id": key_id}
-    fields[_FIELDS[profile]] = digests
-    return fields
 
 
 def parse_raw(name: str, text: str | None, key: bytes | None = None) -> Any:
@@ -149,7 +143,7 @@ def _outcome_print(
     if isinstance(counted, Oversize):
         return fingerprint_outcome(
             tool, MISSING, result=None, profile=profile, key=key, call=call
-        )._replace(result=result_text(counted.digest, is_error=counted is error))
+        )._replace(digest=counted.digest, failed=counted is error)
     # Where the error counts, the result is not looked at.
     return fingerprint_outcome(
         tool, _known(args), result=result, error=error, profile=profile, key=key, call=call

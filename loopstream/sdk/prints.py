@@ -15,8 +15,6 @@ from loopstream.fingerprint.outcomes import (
     OutcomeKind,
     OutcomePrint,
     fingerprint_outcome,
-    parse_result,
-    result_text,
 )
 from loopstream.fingerprint.profiles import DOCUMENTED, EXTENDED, REFERENCE
 from loopstream.sdk.values import NOTHING, Json
@@ -112,9 +110,9 @@ class Printer:
     ) -> OutcomePrint:
         counted = error if error.given else result
         if counted.oversize:
-            text = result_text(digest(counted.data, self.key), error.given)
-            stuck = error.given and profile == REFERENCE
-            return OutcomePrint(asked.args, asked.poll, result=text, no_progress=stuck)
+            failed, value = error.given, digest(counted.data, self.key)
+            stuck = failed and profile == REFERENCE
+            return OutcomePrint(asked.args, asked.poll, value, failed, no_progress=stuck)
         return fingerprint_outcome(
             tool,
             asked.seen,
@@ -147,9 +145,9 @@ def _wire(made: OutcomePrint) -> Fields:
     fields: Fields = {"args": made.args}
     if made.poll:
         fields["poll"] = True
-    if made.result is not None:
-        fields["result"], failed = parse_result(made.result)
-        if failed:
+    if made.digest is not None:
+        fields["result"] = made.digest
+        if made.failed:
             fields["failed"] = True
     if made.unknown_tool is not None:
         fields["unknown_tool"] = short_name(made.unknown_tool)

@@ -16,7 +16,6 @@ from loopstream.events import (
 )
 from loopstream.events.text import trim
 from loopstream.events.tool import Disposition, RecordKind
-from loopstream.fingerprint.outcomes import parse_result
 from loopstream.policy.deployment import Announce, Deployment, Profile
 from loopstream.policy.verdicts import Position
 from loopstream.state.history import History
@@ -68,7 +67,9 @@ def event_of(
 
 
 def _digests(step: Outcome, args: bytes) -> OutcomeDigests:
-    result, failed = (None, False) if step.result is None else parse_result(step.result)
+    text = step.result
+    result = None if text is None else bytes.fromhex(text.removeprefix("error:"))
+    failed = text is not None and text.startswith("error:")
     failure = None if step.failure is None else bytes.fromhex(step.failure)
     kind: RecordKind | None = "terminal-exec-failure" if failure is not None else None
     return OutcomeDigests(

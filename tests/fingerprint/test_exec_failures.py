@@ -118,7 +118,7 @@ def test_text_stands_in_for_a_missing_output() -> None:
 
 
 def test_other_tools_and_the_documented_profile_have_no_typed_failures() -> None:
-    assert run("e", profile="documented")[4:] == (None, False, None)
+    assert run("e", profile="documented")[5:] == (None, False, None)
     result = {"details": {"status": "failed", "exitCode": 1, "aggregated": "e"}}
     seen = fingerprint_outcome("shell", {}, result=result, profile="reference-2026-9")
     assert seen.kind is OutcomeKind.ORDINARY
