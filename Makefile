@@ -30,10 +30,14 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev
 	touch $@
 
-# Beside their source: Python takes a compiled module before its .py.
+# Built in a copy, put beside their source: Python takes a compiled module before its .py.
 compiled: $(STAMP) ## The engine compiled in place by mypyc: a C compiler and two minutes
 	@command -v cc gcc clang >/dev/null || { echo "A C compiler is needed; without it all works as plain Python." >&2; exit 2; }
-	HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m hatchling build --target wheel --directory build/compiled
+	rm -rf build/compiled && mkdir -p build/compiled
+	cp -r pyproject.toml README.md LICENSE loopstream build/compiled/
+	find build/compiled -name '*.so' -delete
+	cd build/compiled && HATCH_BUILD_HOOKS_ENABLE=1 $(abspath $(BIN))/python -m hatchling build --target wheel
+	cd build/compiled && find . -name '*.so' | tar -c -T - | tar -x -C ../..
 	$(BIN)/loopstream --version
 
 pure: ## Back to plain Python

@@ -127,8 +127,8 @@ def main() -> None:
         deployment: Any, number: int, partitions: int, rows: Any, sources: Any, state: Any
     ) -> Any:
         if given.work == "streak":
-            return metered(StreakLane(number, rows, state), meter)
-        return metered(product(deployment, number, partitions, rows, sources, state), meter)
+            return Metered(StreakLane(number, rows, state), meter)
+        return Metered(product(deployment, number, partitions, rows, sources, state), meter)
 
     ends = end_offsets(given)
     loop = new_event_loop()
@@ -142,21 +142,27 @@ def main() -> None:
         worker.execute_from_commandline()
 
 
-def metered(fold: Any, meter: Meter) -> Any:
-    """The fold with its events counted; nothing else of it changes."""
-    apply = fold.apply
-    counts = fold.counts
+class Metered:
+    """A fold with its events counted; nothing else of it changes. (Compiled, it has no place for
+    another ``apply``.)
+    """
 
-    def counted(record: Any) -> bool:
+    def __init__(self, fold: Any, meter: Meter) -> None:
+        self.__dict__.update(_fold=fold, _meter=meter)
+
+    def apply(self, record: Any) -> bool:
+        counts, meter = self._fold.counts, self._meter
         before = counts["applied"]
         meter.start()
-        applied = apply(record)
+        applied = self._fold.apply(record)
         meter.seen += counts["applied"] - before
         return bool(applied)
 
-    with contextlib.suppress(AttributeError):
-        fold.apply = counted
-    return fold
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._fold, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._fold, name, value)
 
 
 def end_offsets(given: Any) -> dict[int, int]:
