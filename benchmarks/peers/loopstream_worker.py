@@ -143,8 +143,9 @@ def main() -> None:
 
 
 class Metered:
-    """A fold with its events counted; nothing else of it changes. (Compiled, it has no place for
-    another ``apply``.)
+    """A fold with its events counted; nothing else of it changes.
+
+    From outside: a compiled fold has no place for another ``apply``.
     """
 
     def __init__(self, fold: Any, meter: Meter) -> None:
