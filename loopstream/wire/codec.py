@@ -8,21 +8,15 @@ the frame are not affected.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final
 
 import msgpack
 from pydantic import ValidationError
 
 from loopstream.events import EVENT, EVENTS, SCHEMA_VERSION, Event, RejectCode
-from loopstream.events.base import Model
 from loopstream.events.tool import (
-    CallDigests,
-    ExtendedCall,
-    ExtendedOutcome,
-    OutcomeDigests,
     ToolCall,
     ToolOutcome,
 )
@@ -42,23 +36,6 @@ _JSON_STARTS: Final = b"{ \t\r\n"
 # Possessive, and a string may stay open: a value without end is read once, not once per quote.
 _JSON_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _CONTAINERS: Final = frozenset((dict, list))
-
-
-class _Known(NamedTuple):
-    """Fields of a tool event, and of the blocks of its ``fp``: flat, all of them."""
-
-    event: AbstractSet[str]
-    blocks: Mapping[str, AbstractSet[str]]
-
-    @classmethod
-    def of(cls, event: type[Model], digests: type[Model], extended: type[Model]) -> Self:
-        plain = digests.model_fields.keys()
-        blocks = {"documented": plain, "reference": plain}
-        return cls(event.model_fields.keys(), {**blocks, "extended": extended.model_fields.keys()})
-
-
-_CALL: Final = _Known.of(ToolCall, CallDigests, ExtendedCall)
-_OUTCOME: Final = _Known.of(ToolOutcome, OutcomeDigests, ExtendedOutcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +177,7 @@ def _decode_msgpack(value: bytes) -> Decoded:
 
 
 def _validate(events: list[Any]) -> Decoded:
-    if not any(_may_be_deep(event) for event in events):
+    if not any(map(_is_deep, events)):
         try:
             return Decoded(EVENTS.validate_python(events), range(len(events)))
         except ValidationError:
@@ -225,25 +202,27 @@ def _validate_each(events: list[Any]) -> Decoded:
     return Decoded(good, indexes, rejects)
 
 
-def _may_be_deep(event: Any) -> bool:
-    """False only where validation leaves nothing deep: all fields are known, and those are flat.
-
-    Nearly every event is a tool's and such a one: it is not walked through.
+def _is_deep(event: Any) -> bool:
+    """As `_too_deep`, at a glance where an event holds no more than its ``fp``, and that flat
+    blocks: nearly every one does.
     """
     if type(event) is not dict:
         return False
-    kind = event.get("type")
-    known = _CALL if kind == "tool_call" else _OUTCOME if kind == "tool_outcome" else None
-    if known is None or not event.keys() <= known.event:
-        return _too_deep(event)
-    fp = event.get("fp")
-    if type(fp) is not dict:
-        return False
-    for name, block in fp.items():
-        if type(block) in _CONTAINERS:
-            fields = known.blocks.get(name)
-            if type(block) is list or fields is None or not block.keys() <= fields:
-                return _too_deep(event)
+    for value in event.values():
+        kind = type(value)
+        if kind is list:
+            return _too_deep(event)
+        if kind is dict:
+            for block in value.values():
+                if type(block) is list or (type(block) is dict and _holds_containers(block)):
+                    return _too_deep(event)
+    return False
+
+
+def _holds_containers(block: dict[str, Any]) -> bool:
+    for value in block.values():  # noqa: SIM110 - a generator costs more than the loop
+        if type(value) in _CONTAINERS:
+            return True
     return False
 
 
