@@ -22,6 +22,7 @@ from loopstream.events import (
     ToolCall,
     ToolOutcome,
 )
+from loopstream.events.making import altered
 from loopstream.events.text import trim
 from loopstream.fingerprint.calls import fingerprint_call, signature
 from loopstream.fingerprint.canonical import MISSING
@@ -97,11 +98,12 @@ class SessionDriver:
     ) -> Played:
         """Judge a call, then enter it."""
         digests = call_digests(fingerprint_call(tool, args))
-        event = self._any_call.altered(
+        event = altered(
+            self._any_call,
             run=run,
             tool=tool,
             call_id=call_id,
-            fp=_NO_CALL_PRINT.altered(documented=digests, reference=digests),
+            fp=altered(_NO_CALL_PRINT, documented=digests, reference=digests),
         )
         return Played(self._step(event), args_hash=signature(tool, digests.args))
 
@@ -118,11 +120,12 @@ class SessionDriver:
         """Settle a call."""
         seen = fingerprint_outcome(tool, args, result=result, error=error, profile=self._profile)
         digests = outcome_digests(seen)
-        event = _ANY_OUTCOME.altered(
+        event = altered(
+            _ANY_OUTCOME,
             run=run,
             tool=tool,
             call_id=call_id,
-            fp=_NO_OUTCOME_PRINT.altered(documented=digests, reference=digests),
+            fp=altered(_NO_OUTCOME_PRINT, documented=digests, reference=digests),
         )
         step = self._step(event)
         guarded = step.recorded and seen.digest is not None and _scope(run) in self._compacted

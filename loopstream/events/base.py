@@ -6,7 +6,7 @@ bytes in msgpack and 64 lower-case hexadecimal digits in JSON.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
@@ -31,9 +31,6 @@ Millis = Annotated[int, Field(ge=0, le=2**53 - 1)]
 Counter = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
-_set: Final = object.__setattr__
-
-
 class Model(BaseModel):
     """Base of everything on the wire: values, strictly typed; unknown fields are ignored."""
 
@@ -48,29 +45,6 @@ class Model(BaseModel):
         # Our own docstrings are the descriptions in the exported schemas.
         use_attribute_docstrings=True,
     )
-
-    @classmethod
-    def trusted(cls, **fields: Any) -> Self:
-        """An instance of values of our own making, without validating them: many times cheaper.
-
-        Args:
-            fields: every field of the model by name, each of its declared type.
-        """
-        return cls._made(fields, set(fields))
-
-    def altered(self, **fields: Any) -> Self:
-        """A copy with some fields of our own making; as `trusted`."""
-        return self._made({**self.__dict__, **fields}, {*self.__pydantic_fields_set__, *fields})
-
-    @classmethod
-    def _made(cls, fields: dict[str, Any], given: set[str]) -> Self:
-        made = cls.__new__(cls)
-        # What pydantic's own model_construct does, less its search for defaults and aliases.
-        _set(made, "__dict__", fields)
-        _set(made, "__pydantic_fields_set__", given)
-        _set(made, "__pydantic_extra__", None)
-        _set(made, "__pydantic_private__", None)
-        return made
 
 
 class Envelope(Model):

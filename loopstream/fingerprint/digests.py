@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from loopstream.events.making import trusted
 from loopstream.events.text import short_name
 from loopstream.events.tool import CallDigests, OutcomeDigests, RecordKind
 from loopstream.fingerprint.calls import CallPrint
@@ -19,12 +20,13 @@ _RECORD_KINDS: Final[Mapping[OutcomeKind | None, RecordKind]] = {
 
 def call_digests(seen: CallPrint) -> CallDigests:
     """A call's fingerprint as an event carries it."""
-    return CallDigests.trusted(args=seen.args, poll=seen.poll)
+    return trusted(CallDigests, args=seen.args, poll=seen.poll)
 
 
 def outcome_digests(seen: OutcomePrint) -> OutcomeDigests:
     """An outcome's fingerprint as an event carries it."""
-    return OutcomeDigests.trusted(
+    return trusted(
+        OutcomeDigests,
         args=seen.args,
         poll=seen.poll,
         result=seen.digest,

@@ -10,6 +10,7 @@ from typing import Any, Final
 import orjson
 
 from loopstream.events import CallFingerprint, OutcomeFingerprint, ToolCall, ToolOutcome
+from loopstream.events.making import altered
 from loopstream.events.text import short_name
 from loopstream.events.tool import CallDigests, ExtendedCall, ExtendedOutcome, OutcomeDigests
 from loopstream.fingerprint.calls import CallPrint, is_poll
@@ -57,8 +58,8 @@ def fingerprint_raw_call(
         digests = _extended_call(event.tool, args, key)
     else:
         digests = call_digests(CallPrint(exact, is_poll(event.tool, args)))
-    fp = _NO_CALL.altered(key_id=key_id, **{_FIELDS[profile]: digests})
-    return event.altered(fp=fp, oversize=event.oversize or isinstance(args, Oversize))
+    fp = altered(_NO_CALL, key_id=key_id, **{_FIELDS[profile]: digests})
+    return altered(event, fp=fp, oversize=event.oversize or isinstance(args, Oversize))
 
 
 def fingerprint_raw_outcome(
@@ -79,9 +80,9 @@ def fingerprint_raw_outcome(
         call = CallPrint(exact, is_poll(event.tool, args))
         seen = _outcome_print(event.tool, profile, call, args, result, error, key)
         digests = outcome_digests(seen)
-    fp = _NO_OUTCOME.altered(key_id=key_id, **{_FIELDS[profile]: digests})
+    fp = altered(_NO_OUTCOME, key_id=key_id, **{_FIELDS[profile]: digests})
     oversize = event.oversize or any(isinstance(raw, Oversize) for raw in (args, result, error))
-    return event.altered(fp=fp, oversize=oversize)
+    return altered(event, fp=fp, oversize=oversize)
 
 
 def parse_raw(name: str, text: str | None, key: bytes | None = None) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from loopstream.events.making import trusted
 from loopstream.events.summary import RunStatus, RunSummary, StandingBlock
 from loopstream.policy.deployment import Deployment
 from loopstream.policy.reasons import text_of
@@ -35,7 +36,8 @@ def summary_of(state: RunState, deployment: Deployment | None = None) -> RunSumm
     acted = deployment is None or deployment.mode == "enforce"
     reason = None if said is None else text_of(said)
     standing = [
-        StandingBlock.trusted(
+        trusted(
+            StandingBlock,
             detector=block.detector,
             count=block.count,
             signature=target.signature,
@@ -43,7 +45,8 @@ def summary_of(state: RunState, deployment: Deployment | None = None) -> RunSumm
         )
         for target, block in list(state.standing.items())[:_MAX_STANDING]
     ]
-    return RunSummary.trusted(
+    return trusted(
+        RunSummary,
         v=1,
         type="run_summary",
         scope=state.scope,

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from loopstream.detect.base import DetectorName, Finding
 from loopstream.detect.limits import Limits
 from loopstream.events import Control, RunEvent, ToolCall, verdict
+from loopstream.events.making import trusted
 from loopstream.events.verdict import Action, Evidence, Level, Verdict
 from loopstream.policy.deployment import Deployment, Mode
 from loopstream.policy.orders import Order
@@ -169,7 +170,8 @@ def publish(
     state.totals.withheld += mode == "shadow" and decision.action in _ASKED
     target = decision.target
     targets = decision.targets or (() if target is None else (target,))
-    return Verdict.trusted(
+    return trusted(
+        Verdict,
         v=1,
         type="verdict",
         id=verdict_id(deployment.prefix, state.scope, trigger.id, decision),
@@ -190,7 +192,8 @@ def publish(
         paired_tool=standing.paired_tool,
         key=standing.key[:_MAX_KEY],
         reason=decision.reason,
-        evidence=Evidence.trusted(
+        evidence=trusted(
+            Evidence,
             event=trigger.id,
             partition=position.partition,
             offset=position.offset,
@@ -218,8 +221,11 @@ def widened(verdict_: Verdict, target: Target | None) -> Verdict:
 
 
 def _wire_target(target: Target) -> verdict.Target:
-    return verdict.Target.trusted(
-        signature=target.signature, tool=target.tool, exclude=target.exclude[:_MAX_EXCLUDED]
+    return trusted(
+        verdict.Target,
+        signature=target.signature,
+        tool=target.tool,
+        exclude=target.exclude[:_MAX_EXCLUDED],
     )
 
 
