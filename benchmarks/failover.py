@@ -85,7 +85,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--session", type=float, default=15.0, help="session time-out, s")
+    parser.add_argument("--session", type=float, default=12.0, help="session time-out, s")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     settings = {"rows": given.rows, "session timeout s": given.session, "rounds": given.rounds}

@@ -125,7 +125,7 @@ class WorkerSettings(_Section):
     """Changed rows at which a checkpoint starts early."""
     max_live_runs: Many = 50_000
     """Unpacked run states kept in memory, of all partitions together: 3 to 30 kB each."""
-    session_timeout_s: Seconds = 15.0
+    session_timeout_s: Seconds = 12.0
     """Silence after which the group takes a worker's partitions away."""
     progress_timeout_s: Seconds = 120.0
     """Time with lag but no progress after which a worker exits, to be restarted."""

@@ -41,7 +41,7 @@ class WorkerSettings:
     """Unpacked run states kept in memory, of all partitions together; the others stay packed rows.
     """
 
-    session_timeout_s: float = 15.0
+    session_timeout_s: float = 12.0
     """Silence after which the group takes the partitions away."""
     heartbeat_interval_s: float = 3.0
     rebalance_timeout_s: float = 20.0
