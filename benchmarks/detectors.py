@@ -26,6 +26,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.detecting.healthy import KINDS, look_alikes  # noqa: E402
 from benchmarks.detecting.splices import LAPS, splices  # noqa: E402
 from loopstream.engine import Engine  # noqa: E402
+from loopstream.events import RunEvent  # noqa: E402
 from loopstream.policy.deployment import Deployment, Profile  # noqa: E402
 from loopstream.policy.extended_settings import resolve_for  # noqa: E402
 from loopstream.policy.verdicts import Position  # noqa: E402
@@ -193,13 +194,15 @@ _WORKLOADS: Final[dict[str, Callable[[int], Made]]] = {
     "one call in a loop": lambda _: ("exec", {"command": "ls"}, "same"),
 }
 _STEPS: Final = 3_000
+_ROUNDS: Final = 9
 
 
 def _cost() -> Iterator[str]:
     yield "## Cost of a step"
     yield ""
     yield (
-        "Microseconds an event, best of three, history full; verdicts included. Making a verdict "
+        f"Microseconds an event, medians of {_ROUNDS} rounds side by side, history full; verdicts "
+        "included. Making a verdict "
         "costs more than all counting, and both profiles publish one with each call that is made "
         "although it is blocked. So compare like with like: of a cycle the documented rules see "
         "nothing, and what `extended` pays there is to be held against their own price of a loop."
@@ -209,11 +212,17 @@ def _cost() -> Iterator[str]:
     yield "|---|---|---|---|"
     for name, make in _WORKLOADS.items():
         steps = [make(number) for number in range(_STEPS)]
-        ours, theirs = (_step_us(profile, steps) for profile in PROFILES)
-        yield f"| {name} | {ours:.1f} | {theirs:.1f} | {ours / theirs:.1f} |"
+        events = [_events(profile, steps) for profile in PROFILES]
+        rounds = [
+            tuple(map(_step_us, PROFILES, events))  # side by side: the machine's pace drifts
+            for _ in range(_ROUNDS)
+        ]
+        ours, theirs = (statistics.median(column) for column in zip(*rounds, strict=True))
+        ratio = statistics.median(one / other for one, other in rounds)
+        yield f"| {name} | {ours:.1f} | {theirs:.1f} | {ratio:.1f} |"
 
 
-def _step_us(profile: Profile, steps: list[tuple[str, dict[str, Any], str]]) -> float:
+def _events(profile: Profile, steps: list[tuple[str, dict[str, Any], str]]) -> list[RunEvent]:
     player, made = Player(profile), []
     for number, (tool, args, result) in enumerate(steps):
         base = {"run": "r", "tool": tool, "args": args, "call_id": f"c{number}"}
@@ -221,15 +230,16 @@ def _step_us(profile: Profile, steps: list[tuple[str, dict[str, Any], str]]) -> 
             player.made({"op": "call", **base}),
             player.made({"op": "outcome", **base, "result": result}),
         ]
+    return made
+
+
+def _step_us(profile: Profile, events: list[RunEvent]) -> float:
     limits = resolve_for(profile, {"enabled": True})
-    best = float("inf")
-    for _ in range(3):
-        engine, state = Engine(Deployment(prefix="bench", profile=profile)), RunState("r", 0)
-        begun = time.process_time()
-        for offset, event in enumerate(made):
-            engine.step(state, event, limits, Position(0, offset, 0, event.time))
-        best = min(best, time.process_time() - begun)
-    return best / len(made) * 1e6
+    engine, state = Engine(Deployment(prefix="bench", profile=profile)), RunState("r", 0)
+    begun = time.process_time()
+    for offset, event in enumerate(events):
+        engine.step(state, event, limits, Position(0, offset, 0, event.time))
+    return (time.process_time() - begun) / len(events) * 1e6
 
 
 if __name__ == "__main__":
