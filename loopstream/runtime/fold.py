@@ -63,7 +63,7 @@ class Fold(Protocol):
         ...
 
     def summaries(self) -> Sequence[tuple[str, Mapping[str, Any]]]:
-        """Run summaries of the rows just taken."""
+        """Run summaries of the rows just taken; to be asked before anything else happens."""
         ...
 
     def shrink(self, size: int) -> None:

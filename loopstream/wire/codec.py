@@ -16,10 +16,7 @@ import msgpack
 from pydantic import ValidationError
 
 from loopstream.events import EVENT, EVENTS, SCHEMA_VERSION, Event, RejectCode
-from loopstream.events.tool import (
-    ToolCall,
-    ToolOutcome,
-)
+from loopstream.events.tool import ToolCall, ToolOutcome
 from loopstream.wire.limits import (
     MAX_EVENT_BYTES,
     MAX_EVENT_DEPTH,

@@ -169,11 +169,16 @@ async def test_stale_batches_that_come_all_the_same_are_not_counted(bench: Bench
     assert bench.core.inlet.waiting == 0
 
 
-async def test_what_is_buffered_changes_no_more_rows_than_there_is_room_for(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def most(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Changed rows that there is room for; slices are small beside them."""
     monkeypatch.setattr("loopstream.runtime.applier.SLICE_RECORDS", 10)
-    most = bench.core.settings.max_dirty_rows
+    return bench.core.settings.max_dirty_rows
+
+
+async def test_what_is_buffered_changes_no_more_rows_than_there_is_room_for(
+    bench: Bench, most: int
+) -> None:
     lane = bench.lane()
     feeding = asyncio.create_task(bench.feed(*[[[f"r{n}", n]] for n in range(3 * most)]))
     for laps in range(1, 4):
@@ -187,10 +192,8 @@ async def test_what_is_buffered_changes_no_more_rows_than_there_is_room_for(
 
 
 async def test_a_batch_that_waits_for_room_goes_with_its_assignment(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, most: int
 ) -> None:
-    monkeypatch.setattr("loopstream.runtime.applier.SLICE_RECORDS", 10)
-    most = bench.core.settings.max_dirty_rows
     lane = bench.lane()
     feeding = asyncio.create_task(bench.feed(*[[[f"r{n}", n]] for n in range(2 * most)]))
     while lane.next_offset < most:
