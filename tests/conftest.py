@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,13 @@ SHARED = ROOT.parent / "shared"
 
 
 def pytest_configure() -> None:
+    """What is tested starts as users start it, and is what the source says."""
+    # A shell has what it starts in the background ignore Ctrl-C, and children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _refuse_stale_modules()
+
+
+def _refuse_stale_modules() -> None:
     """Compiled modules that are older than their source would be what is tested."""
     for module in (ROOT / "loopstream").rglob("*.so"):
         source = module.with_name(f"{module.name.split('.')[0]}.py")
