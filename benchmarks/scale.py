@@ -32,6 +32,7 @@ from loopstream.partition import Partition
 from loopstream.partition.marker import Marker
 from loopstream.partition.sources import NoSources
 from loopstream.policy.deployment import Deployment
+from loopstream.runtime.loop import collect_rarely
 from loopstream.runtime.pace import Pace
 from loopstream.runtime.rows import MemoryRows
 from loopstream.wire.codec import pack_frame
@@ -86,7 +87,7 @@ class Lane:
 def one(runs: int, order: str, seconds: float) -> Sample:
     """One case, in this process."""
     process = psutil.Process()
-    gc.collect()
+    collect_rarely()  # as a worker does
     empty = process.memory_info().rss
     lane = Lane(stored(runs))
     gc.collect()

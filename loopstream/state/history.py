@@ -32,7 +32,8 @@ class History:
     The *tail* is the longest stretch of newest records in which two signatures strictly
     alternate; it has ``tail_unsettled`` records without a result, and ``tail_mismatches`` pairs
     (one, next but one) whose results differ. ``hot`` holds the calls whose no-progress streak
-    has reached ``hot_at``: the candidates for a block.
+    has reached ``hot_at``: the candidates for a block. ``pending`` holds the records that nothing
+    came back of yet, by signature and in order of entry.
     """
 
     __slots__ = (
@@ -42,6 +43,7 @@ class History:
         "_unknown",
         "calls",
         "hot",
+        "pending",
         "records",
         "tail_mismatches",
         "tail_unsettled",
@@ -51,12 +53,36 @@ class History:
         self.records: deque[Record] = deque()
         self.calls: dict[str, Call] = {}
         self.hot: dict[str, Call] = {}
+        self.pending: dict[str, list[Record]] = {}
         self.tail_unsettled = 0
         self.tail_mismatches = 0
         self._hot_at = _NEVER_HOT
         self._next = 0
         self._tail_start = 0
         self._unknown = Spans()
+
+    @classmethod
+    def of(cls, records: list[Record]) -> History:
+        """The history that its records alone tell: they settled in order of entry, from 0 on."""
+        history = cls()
+        history.records.extend(records)
+        history._next = len(records)
+        calls, previous = history.calls, None
+        for record in records:
+            call = record.call
+            if call.records == 0:
+                calls[call.signature] = call
+            call.records += 1
+            if record.result is not None:
+                history._count_result(record, record.result)
+            elif not record.vetoed:
+                history._wait(record)
+            if record.unknown_tool is not None:
+                joins = previous is not None and _same_unknown(previous, record)
+                history._unknown.add(record.seq, joins_left=joins, joins_right=False)
+            previous = record
+        history._find_tail(records)
+        return history
 
     def __len__(self) -> int:
         return len(self.records)
@@ -88,7 +114,7 @@ class History:
     ) -> Record:
         """Append a pending record; returns it."""
         record = self._append(tool, signature, poll, call_id, offset)
-        record.call.pending.append(record)
+        self._wait(record)
         return record
 
     def settle(
@@ -102,18 +128,9 @@ class History:
         offset: int = 0,
     ) -> Record:
         """Settle the newest pending match, or append a settled record where there is none."""
-        call = self.calls.get(signature)
-        record = call.take_pending(call_id) if call is not None else None
+        record = self._take_pending(signature, call_id)
         if record is None:
             record = self._append(tool, signature, poll, None, offset)
-        self._write(record, outcome)
-        return record
-
-    def restore(
-        self, tool: str, signature: str, poll: bool, outcome: Settlement, *, offset: int = 0
-    ) -> Record:
-        """Append a settled record as it was packed; pending ones come back by `enter`."""
-        record = self._append(tool, signature, poll, None, offset)
         self._write(record, outcome)
         return record
 
@@ -125,14 +142,13 @@ class History:
             self._shorten_tail(record)
         if record.unknown_tool is not None:
             self._unknown.drop_first(record.seq)
+        if record.pending:
+            self._forget_pending(call.signature, 0)
         call.records -= 1
         if call.records == 0:
             del self.calls[call.signature]
             self.hot.pop(call.signature, None)
-        elif record.result is None:
-            if not record.vetoed:
-                call.pending.pop(0)
-        elif record.seq > call.broken_at:
+        elif record.result is not None and record.seq > call.broken_at:
             # Every settled record of the call behind `broken_at` is part of the streak.
             call.streak -= 1
             if call.streak == 0:
@@ -145,6 +161,33 @@ class History:
         if hot_at != self._hot_at:
             self._hot_at = hot_at
             self.hot = {s: call for s, call in self.calls.items() if call.streak >= hot_at}
+
+    # -- what nothing came back of yet -----------------------------------------------------
+
+    def _wait(self, record: Record) -> None:
+        waiting = self.pending.get(record.call.signature)
+        if waiting is None:
+            self.pending[record.call.signature] = [record]
+        else:
+            waiting.append(record)
+
+    def _take_pending(self, signature: str, call_id: str | None) -> Record | None:
+        """Remove and return the newest pending record, or the newest with this call id."""
+        waiting = self.pending.get(signature)
+        if waiting is None:
+            return None
+        # Equal calls in flight at once: the walk is as long as there are newer ones in flight.
+        for at in range(len(waiting) - 1, -1, -1):
+            if not call_id or waiting[at].call_id == call_id:
+                return self._forget_pending(signature, at)
+        return None
+
+    def _forget_pending(self, signature: str, at: int) -> Record:
+        waiting = self.pending[signature]
+        record = waiting.pop(at)
+        if not waiting:
+            del self.pending[signature]
+        return record
 
     # -- how it is counted -----------------------------------------------------------------
 
@@ -189,6 +232,19 @@ class History:
         else:
             self._tail_start, self.tail_mismatches = last.seq, 0
             self.tail_unsettled = 1 + (last.result is None)
+
+    def _find_tail(self, records: list[Record]) -> None:
+        """Count the tail of records that were put in at once."""
+        start = max(len(records) - 1, 0)
+        if start > 0 and records[start - 1].call is not records[start].call:
+            start -= 1
+            while start > 0 and records[start - 1].call is records[start + 1].call:
+                start -= 1
+        self._tail_start = start
+        for at in range(start, len(records)):
+            self.tail_unsettled += records[at].result is None
+            if at >= start + 2 and _differ(records[at - 2], records[at]):
+                self.tail_mismatches += 1
 
     def _settle_tail(self, record: Record) -> None:
         self.tail_unsettled -= 1

@@ -14,9 +14,9 @@ import msgpack
 from loopstream.errors import CorruptStateError
 from loopstream.state.extended.pack import pack_book, unpack_book
 from loopstream.state.guard import Guard
-from loopstream.state.history import History, Settlement
-from loopstream.state.interning import Digests, Names, Texts
-from loopstream.state.record import Record
+from loopstream.state.history import History
+from loopstream.state.interning import Digests, Names, fold, name_at, read_digests, unfold
+from loopstream.state.record import Call, Record
 from loopstream.state.run import NO_ORDER, TOTALS, RunState, Said, Standing, Target, Totals
 
 ROW_VERSION: Final = 1
@@ -62,19 +62,18 @@ def peek(row: bytes) -> RowHead:
 def pack(state: RunState) -> bytes:
     """The state as a row; equal states give equal bytes."""
     digests, names = Digests(), Names()
-    texts = Texts(digests)
     who = [state.agent, state.session, state.runner, state.key_id]
     body = [
         # Nearly every scope is the run's id, and that is the row's key.
         [state.run == state.scope or state.run, *who],
         [state.epoch, state.seq, b"".join(state.recent_ids)],
         state.last_event,
-        _pack_guard(state.guard, texts),
+        _pack_guard(state.guard, digests),
         "" if state.ordered == NO_ORDER else state.ordered,
         [b"".join(state.throttle), list(state.throttle.values())],
-        [_pack_standing(t, s, texts, names) for t, s in state.standing.items()],
+        [_pack_standing(t, s, digests, names) for t, s in state.standing.items()],
         b"".join(state.mutes),
-        None if state.aborted is None else _pack_standing(None, state.aborted, texts, names),
+        None if state.aborted is None else _pack_standing(None, state.aborted, digests, names),
         state.verdict_seq,
         _pack_totals(state.totals),
         _pack_said(state.last_verdict),
@@ -107,8 +106,7 @@ def unpack(scope: str, row: bytes) -> RunState:
 def _restore(scope: str, fields: list[Any]) -> RunState:
     state = RunState(scope, fields[1])
     state.offset, state.appended, state.ended = fields[2:5]
-    digests, names = Digests(fields[5]), Names(fields[6])
-    texts = Texts(digests)
+    digests, names = read_digests(fields[5]), fields[6]
     (
         (run, state.agent, state.session, state.runner, state.key_id),
         (state.epoch, state.seq, recent_ids),
@@ -128,11 +126,11 @@ def _restore(scope: str, fields: list[Any]) -> RunState:
     state.run = scope if run is True else run
     state.recent_ids = _cut(recent_ids)
     state.ordered = NO_ORDER if ordered == "" else ordered
-    state.guard = _unpack_guard(guard, texts)
+    state.guard = _unpack_guard(guard, digests)
     state.throttle = dict(zip(_cut(throttle_keys), throttle_buckets, strict=True))
-    state.standing = dict(_unpack_standing(item, texts, names) for item in standing)
+    state.standing = dict(_unpack_standing(item, digests, names) for item in standing)
     state.mutes = _cut(mutes)
-    state.aborted = None if aborted is None else _unpack_standing(aborted, texts, names)[1]
+    state.aborted = None if aborted is None else _unpack_standing(aborted, digests, names)[1]
     for name, value in zip(TOTALS, totals, strict=False):
         setattr(state.totals, name, value)
     state.last_verdict = None if last_verdict is None else Said(*last_verdict)
@@ -162,52 +160,61 @@ def _cut(blob: bytes) -> list[bytes]:
 # -- guard and standing blocks -------------------------------------------------------------
 
 
-def _pack_guard(guard: Guard, texts: Texts) -> list[Any] | None:
+def _pack_guard(guard: Guard, digests: Digests) -> list[Any] | None:
     if guard.remaining == 0:
         return None  # spent or never armed: nothing of it matters any more
-    first = None if guard.first is None else [texts.add(text) for text in guard.first]
+    first = None if guard.first is None else [fold(text, digests) for text in guard.first]
     return [guard.window, guard.remaining, guard.alike, first]
 
 
-def _unpack_guard(packed: list[Any] | None, texts: Texts) -> Guard:
+def _unpack_guard(packed: list[Any] | None, digests: list[str]) -> Guard:
     guard = Guard()
     if packed is not None:
         guard.window, guard.remaining, guard.alike, first = packed
-        guard.first = None if first is None else (texts.get(first[0]), texts.get(first[1]))
+        guard.first = (
+            None if first is None else (unfold(first[0], digests), unfold(first[1], digests))
+        )
     return guard
 
 
 def _pack_standing(
-    target: Target | None, standing: Standing, texts: Texts, names: Names
+    target: Target | None, standing: Standing, digests: Digests, names: Names
 ) -> list[Any]:
     covers = None
     if target is not None:
-        signature = None if target.signature is None else texts.add(target.signature)
-        exclude = [texts.add(signature) for signature in target.exclude]
+        signature = None if target.signature is None else fold(target.signature, digests)
+        exclude = [fold(signature, digests) for signature in target.exclude]
         covers = [signature, names.add(target.tool), exclude]
     return [
         covers,
         standing.detector,
         standing.count,
         standing.threshold,
-        texts.add(standing.key),
+        fold(standing.key, digests),
         names.add(standing.tool),
         names.add(standing.paired_tool),
     ]
 
 
-def _unpack_standing(packed: list[Any], texts: Texts, names: Names) -> tuple[Target, Standing]:
+def _unpack_standing(
+    packed: list[Any], digests: list[str], names: list[str]
+) -> tuple[Target, Standing]:
     covers, detector, count, threshold, key, tool, paired = packed
     target = Target()
     if covers is not None:
         signature, name, exclude = covers
         target = Target(
-            None if signature is None else texts.get(signature),
-            names.get(name),
-            tuple(texts.get(text) for text in exclude),
+            None if signature is None else unfold(signature, digests),
+            name_at(names, name),
+            tuple(unfold(text, digests) for text in exclude),
         )
     standing = Standing(
-        detector, count, threshold, texts.get(key), names.get(tool), names.get(paired)
+        detector,
+        count,
+        threshold,
+        unfold(key, digests),
+        name_at(names, tool),
+        name_at(names, paired),
     )
     return target, standing
 
@@ -270,33 +277,29 @@ def _more(record: Record, digests: Digests, names: Names) -> list[Any] | None:
     return [call_id, names.add(unknown), record.no_progress, failure]
 
 
-_NOTHING_MORE: Final = (None, None, False, None)
-
-
-def _unpack_history(packed: list[Any], digests: Digests, names: Names) -> History:
+def _unpack_history(packed: list[Any], digests: list[str], names: list[str]) -> History:
     call_column, result_column, of_record, outcomes, offsets, rest = packed
-    calls = [(names.get(name) or "", digests.get(at), poll) for name, at, poll in call_column]
-    results = [
-        digests.get(place) if place >= 0 else "error:" + digests.get(-1 - place)
-        for place in result_column
+    calls = [
+        Call(names[name], f"{names[name]}:{digests[at]}", poll) for name, at, poll in call_column
     ]
-    more = {item[0]: item[1:] for item in rest}
-    history, offset, unplaced = History(), 0, len(of_record) - len(offsets)
+    results = [
+        digests[place] if place >= 0 else "error:" + digests[-1 - place] for place in result_column
+    ]
+    offset, unplaced = 0, len(of_record) - len(offsets)
+    records: list[Record] = []
     for at, (number, outcome) in enumerate(zip(of_record, outcomes, strict=True)):
-        tool, digest, poll = calls[number]
         if at >= unplaced:
             offset += offsets[at - unplaced]
-        call_id, unknown, no_progress, failure = more.get(at, _NOTHING_MORE)
-        signature = f"{tool}:{digest}"
-        if outcome == _PENDING:
-            history.enter(tool, signature, poll, call_id=call_id, offset=offset)
-            continue
-        settlement = Settlement(
-            results[outcome - _FIRST_RESULT] if outcome != _VETOED else None,
-            names.get(unknown),
-            outcome == _VETOED,
-            no_progress,
-            None if failure is None else digests.get(failure),
-        )
-        history.restore(tool, signature, poll, settlement, offset=offset)
-    return history
+        record = Record(at, calls[number], None, offset)
+        if outcome >= _FIRST_RESULT:
+            record.result = results[outcome - _FIRST_RESULT]
+        elif outcome == _VETOED:
+            record.vetoed = True
+        records.append(record)
+    for at, call_id, unknown, no_progress, failure in rest:
+        record = records[at]
+        record.call_id = call_id
+        record.unknown_tool = name_at(names, unknown)
+        record.no_progress = no_progress
+        record.failure = None if failure is None else digests[failure]
+    return History.of(records)

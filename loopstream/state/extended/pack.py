@@ -21,7 +21,7 @@ from loopstream.state.extended.tallies import (
     Server,
     Tool,
 )
-from loopstream.state.interning import Digests, Names, Texts
+from loopstream.state.interning import Digests, Names, fold, name_at, unfold
 
 _EFFECTS: Final = (None, "read", "change", "send", "wait")
 _POLL, _ACK, _FAILED = 1, 2, 4
@@ -83,7 +83,7 @@ def pack_book(book: Book, digests: Digests, names: Names) -> list[Any]:
     return _Packer(book, digests, names).section()
 
 
-def unpack_book(section: list[Any], digests: Digests, names: Names) -> Book:
+def unpack_book(section: list[Any], digests: list[str], names: list[str]) -> Book:
     """The book that `pack_book` made the section of."""
     return _Unpacker(digests, names).book(section)
 
@@ -93,7 +93,6 @@ class _Packer:
         self.book = book
         self.digests = digests
         self.names = names
-        self.texts = Texts(digests)
         self.hashes = _Hashes()
         self.places = {signature: at for at, signature in enumerate(book.calls)}
 
@@ -184,7 +183,7 @@ class _Packer:
     def signature(self, signature: str) -> int | list[Any]:
         """A signature of the history is its call's number."""
         place = self.places.get(signature)
-        return self.texts.add(signature) if place is None else place
+        return fold(signature, self.digests) if place is None else place
 
     def server(self, key: int, server: Server) -> list[Any]:
         return [
@@ -224,16 +223,15 @@ class _Packer:
             [getattr(alarm, name) for name in _ALARM],
             self.names.add(alarm.tool),
             self.names.add(alarm.paired),
-            self.texts.add(alarm.subject),
+            fold(alarm.subject, self.digests),
             targets,
         ]
 
 
 class _Unpacker:
-    def __init__(self, digests: Digests, names: Names) -> None:
+    def __init__(self, digests: list[str], names: list[str]) -> None:
         self.digests = digests
         self.names = names
-        self.texts = Texts(digests)
         self.hashes = _Hashes()
         self.calls: list[Call] = []
         self.time = 0
@@ -255,7 +253,7 @@ class _Unpacker:
         book.servers = dict(map(self.server, servers))
         book.recipients = dict(map(self.recipient, recipients))
         book.unknown_tools, book.veto_tools, book.hops = (
-            [self.names.get(place) or "" for place in places] for places in named
+            [self.names[place] for place in places] for places in named
         )
         book.chant_signature = self.signature(chant)
         book.spent = deque(spent)
@@ -266,7 +264,7 @@ class _Unpacker:
 
     def tool(self, fields: list[Any]) -> Tool:
         name, counts, out, last, subject, leaves, words, failed = fields
-        tool = Tool.named(self.names.get(name) or "")
+        tool = Tool.named(self.names[name])
         for field, value in zip(_TOOL, counts, strict=True):
             setattr(tool, field, value)
         at = self.hashes.at
@@ -281,9 +279,9 @@ class _Unpacker:
         name, digest, flags, things, out, count, tried, since, span, mark, batch, age, lasted = (
             fields
         )
-        tool = book.tools[self.names.get(name) or ""]
+        tool = book.tools[self.names[name]]
         tool.calls += 1
-        call = Call.signed(tool, f"{tool.name}:{self.digests.get(digest)}")
+        call = Call.signed(tool, f"{tool.name}:{self.digests[digest]}")
         call.poll, call.ack, call.failed = (bool(flags & f) for f in (_POLL, _ACK, _FAILED))
         call.effect = _EFFECTS[flags // 8]
         call.resource, call.subject, call.server = map(self.hashes.get, things)
@@ -324,18 +322,22 @@ class _Unpacker:
         steps.batch_members = [self.signature(s) for s in batch_members]
 
     def signature(self, packed: int | list[Any]) -> str:
-        return self.calls[packed].signature if isinstance(packed, int) else self.texts.get(packed)
+        return (
+            self.calls[packed].signature
+            if isinstance(packed, int)
+            else unfold(packed, self.digests)
+        )
 
     def server(self, fields: list[Any]) -> tuple[int, Server]:
         key, fail_class, kind, fails, age, batch, tools = fields
         server = Server(self.hashes.at(fail_class), kind)
         server.fails, server.time, server.batch = fails, self.time - age, batch
-        server.tools = [self.names.get(name) or "" for name in tools]
+        server.tools = [self.names[name] for name in tools]
         return self.hashes.at(key), server
 
     def recipient(self, fields: list[Any]) -> tuple[int, Recipient]:
         key, name, counts, sketch, age, lasted = fields
-        to = Recipient(self.names.get(name) or "")
+        to = Recipient(self.names[name])
         to.count, to.near, to.bare, to.news = counts
         to.sketch, to.time = sketch, self.time - age
         to.time_first = to.time - lasted
@@ -346,12 +348,12 @@ class _Unpacker:
         alarm = Alarm(detector, about, self.signature(thing), variant)
         for name, value in zip(_ALARM, counts, strict=True):
             setattr(alarm, name, value)
-        alarm.tool, alarm.paired = self.names.get(tool) or "", self.names.get(paired)
-        alarm.subject = self.texts.get(subject)
+        alarm.tool, alarm.paired = self.names[tool], name_at(self.names, paired)
+        alarm.subject = unfold(subject, self.digests)
         alarm.targets = tuple(
             (
                 None if signature is None else self.signature(signature),
-                self.names.get(tool),
+                name_at(self.names, tool),
                 tuple(self.signature(spared) for spared in exclude),
             )
             for signature, tool, exclude in targets
