@@ -1,9 +1,11 @@
-"""(c) From an event to the verdict received, at 500, 2,000 and 10,000 events/s; ours and Quix.
+"""(c) From an event to the verdict received, at 500, 2,000 and 10,000 events/s.
 
     python -m benchmarks.delay [--rates N ...] [--rounds N] [--seconds N] [--json FILE]
 
-Both do the same work on the same load with the same client. Ours is measured through the SDK too:
-verdicts on agents' calls, and what a gated call waits. Bytes of the changelog are taken on the way.
+Ours, Quix and the limit do the same work on the same load with the same client. What the limit
+takes is the machine's, its broker's and the client's: nothing is much faster in the same round.
+Ours is measured through the SDK too: verdicts on agents' calls, and what a gated call waits. Bytes
+of the changelog are taken on the way.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from benchmarks.kit import kafka
 from benchmarks.kit.feed import Kind
 from benchmarks.kit.process import Child, Worker
 from benchmarks.kit.results import Result, Sample, interleaved
-from benchmarks.peers.registry import OURS, QUIX, Peer, available, command
+from benchmarks.peers.registry import LIMIT, OURS, QUIX, Peer, available, command
 from benchmarks.reporting.tables import finish
 
 RATES: Final = (500, 2_000, 10_000)
@@ -105,7 +107,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     result = Result("delay", {"seconds": given.seconds, "rounds": given.rounds})
-    peers, missing = available([OURS, QUIX])
+    peers, missing = available([LIMIT, QUIX, OURS])
     for name, why in missing.items():
         result.skip(name, why)
     with kafka.broker() as bootstrap:

@@ -84,7 +84,10 @@ TABLES: Final = (
             Figure("sent_per_s", "events/s sent"),
             Figure("changelog_per_event", "changelog B/event"),
         ),
-        (_against("p99 x Quix", "p99", peer="quix"),),
+        (
+            _against("p99 x limit", "p99", peer="confluent_loop"),
+            _against("p99 x Quix", "p99", peer="quix"),
+        ),
     ),
     Table(
         "changelog",
@@ -103,7 +106,7 @@ TABLES: Final = (
         "scale",
         "Live runs",
         "The fold of one partition without Kafka (`loopstream.partition.Partition`), rows in "
-        "memory, a checkpoint each 0.5 s or 20,000 dirty rows as in the worker. Every run's row "
+        "memory, checkpoints at the worker's pace (10 s or 20,000 dirty rows). Every run's row "
         "is there before; it has 30 different calls. `in turn`: each event is another run's, the "
         "worst case. `bursts`: a run sends 20 events while 1,000 runs are busy at a time.",
         (
