@@ -36,8 +36,7 @@ class Summaries:
         """(scope key, fields) of runs whose rows are being written."""
         for state in states:
             if self._is_news(state):
-                summary = summary_of(state, self._deployment)
-                yield state.scope, summary.model_dump(mode="json", exclude_none=True)
+                yield state.scope, summary_of(state, self._deployment)
 
     def forget(self, scope: str) -> None:
         """The run is dead, and shown no more."""

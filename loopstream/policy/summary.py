@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from loopstream.events.making import trusted
-from loopstream.events.summary import RunStatus, RunSummary, StandingBlock
+from loopstream.events.summary import RunStatus
 from loopstream.policy.deployment import Deployment
 from loopstream.policy.reasons import text_of
 from loopstream.state.run import RunState
@@ -24,8 +23,10 @@ def status_of(state: RunState) -> RunStatus:
     return "warned" if state.totals.warnings else "active"
 
 
-def summary_of(state: RunState, deployment: Deployment | None = None) -> RunSummary:
-    """The run as of its last event.
+def summary_of(state: RunState, deployment: Deployment | None = None) -> dict[str, Any]:
+    """The fields of a `RunSummary` of the run as of its last event, as JSON has them.
+
+    Not by way of the model: each run that a checkpoint writes is asked for it.
 
     Args:
         deployment: whose run it is; None: any that enforces. In mode ``shadow`` nobody was warned
@@ -34,10 +35,8 @@ def summary_of(state: RunState, deployment: Deployment | None = None) -> RunSumm
     """
     said, totals = state.last_verdict, state.totals
     acted = deployment is None or deployment.mode == "enforce"
-    reason = None if said is None else text_of(said)
     standing = [
-        trusted(
-            StandingBlock,
+        _known(
             detector=block.detector,
             count=block.count,
             signature=target.signature,
@@ -45,8 +44,7 @@ def summary_of(state: RunState, deployment: Deployment | None = None) -> RunSumm
         )
         for target, block in list(state.standing.items())[:_MAX_STANDING]
     ]
-    return trusted(
-        RunSummary,
+    return _known(
         v=1,
         type="run_summary",
         scope=state.scope,
@@ -60,7 +58,7 @@ def summary_of(state: RunState, deployment: Deployment | None = None) -> RunSumm
         action=None if said is None else said.action,
         detector=None if said is None else said.detector,
         count=0 if said is None else said.times,
-        reason=reason,
+        reason=None if said is None else text_of(said),
         verdict_time=None if said is None else said.time,
         calls=totals.calls,
         outcomes=totals.outcomes,
@@ -70,9 +68,13 @@ def summary_of(state: RunState, deployment: Deployment | None = None) -> RunSumm
         shadow=totals.withheld,
         gaps=totals.gaps,
         lost=totals.lost,
-        standing=tuple(standing),
+        standing=standing,
         verdicts=state.verdict_seq,
         last_event=state.last_event,
         partition=state.partition,
         offset=state.offset,
     )
+
+
+def _known(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

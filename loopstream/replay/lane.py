@@ -248,10 +248,7 @@ class Lane:
     def identity(self, scope: str) -> dict[str, Any]:
         """Who a run belongs to, and its totals, as of now; empty: it is not known."""
         state = self._partition.live.get(scope)
-        if state is None:
-            return {}
-        found = summary_of(state, self.plan.deployment)
-        return found.model_dump(mode="json", exclude_none=True)
+        return {} if state is None else summary_of(state, self.plan.deployment)
 
     def feed(self, records: Sequence[Record]) -> None:
         """Fold records in order; what is past the window is left out.

@@ -247,7 +247,8 @@ def _pack_history(history: History, digests: Digests, names: Names) -> list[Any]
         if at >= first_kept:
             offsets.append(record.offset - previous)
             previous = record.offset
-        if more := _more(record, digests, names):
+        more = _more(record, digests, names)
+        if more is not None:
             rest.append([at, *more])
     return [call_column, result_column, of_record, outcomes, offsets, rest]
 
@@ -270,32 +271,18 @@ def _outcome_index(
 def _more(record: Record, digests: Digests, names: Names) -> list[Any] | None:
     """What only few records have; a call id is looked up only while its call is pending."""
     call_id = record.call_id if record.pending else None
-    unknown = record.unknown_tool
-    failure = None if record.failure is None else digests.add(record.failure)
+    unknown, failure = record.unknown_tool, record.failure
     if call_id is None and unknown is None and failure is None and not record.no_progress:
         return None
-    return [call_id, names.add(unknown), record.no_progress, failure]
+    place = None if failure is None else digests.add(failure)
+    return [call_id, names.add(unknown), record.no_progress, place]
 
 
 def _unpack_history(packed: list[Any], digests: list[str], names: list[str]) -> History:
     call_column, result_column, of_record, outcomes, offsets, rest = packed
-    calls = [
-        Call(names[name], f"{names[name]}:{digests[at]}", poll) for name, at, poll in call_column
-    ]
-    results = [
-        digests[place] if place >= 0 else "error:" + digests[-1 - place] for place in result_column
-    ]
-    offset, unplaced = 0, len(of_record) - len(offsets)
-    records: list[Record] = []
-    for at, (number, outcome) in enumerate(zip(of_record, outcomes, strict=True)):
-        if at >= unplaced:
-            offset += offsets[at - unplaced]
-        record = Record(at, calls[number], None, offset)
-        if outcome >= _FIRST_RESULT:
-            record.result = results[outcome - _FIRST_RESULT]
-        elif outcome == _VETOED:
-            record.vetoed = True
-        records.append(record)
+    calls = _unpack_calls(call_column, digests, names)
+    results = _unpack_results(result_column, digests)
+    records = _unpack_records(calls, results, of_record, outcomes, offsets)
     for at, call_id, unknown, no_progress, failure in rest:
         record = records[at]
         record.call_id = call_id
@@ -303,3 +290,39 @@ def _unpack_history(packed: list[Any], digests: list[str], names: list[str]) -> 
         record.no_progress = no_progress
         record.failure = None if failure is None else digests[failure]
     return History.of(records)
+
+
+def _unpack_calls(column: list[Any], digests: list[str], names: list[str]) -> list[Call]:
+    calls: list[Call] = []
+    for name, digest, poll in column:
+        tool = names[name]
+        calls.append(Call(tool, tool + ":" + digests[digest], poll))
+    return calls
+
+
+def _unpack_results(column: list[int], digests: list[str]) -> list[str]:
+    return [digests[at] if at >= 0 else "error:" + digests[-1 - at] for at in column]
+
+
+def _unpack_records(
+    calls: list[Call],
+    results: list[str],
+    of_record: list[int],
+    outcomes: list[int],
+    offsets: list[int],
+) -> list[Record]:
+    if len(of_record) != len(outcomes):
+        raise ValueError("columns of different lengths")
+    records: list[Record] = []
+    offset, unplaced = 0, len(of_record) - len(offsets)
+    for at in range(len(of_record)):
+        if at >= unplaced:
+            offset += offsets[at - unplaced]
+        record = Record(at, calls[of_record[at]], None, offset)
+        outcome = outcomes[at]
+        if outcome >= _FIRST_RESULT:
+            record.result = results[outcome - _FIRST_RESULT]
+        elif outcome == _VETOED:
+            record.vetoed = True
+        records.append(record)
+    return records
