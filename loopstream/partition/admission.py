@@ -149,30 +149,33 @@ def bind_key(state: RunState, event: ToolCall | ToolOutcome) -> None:
         raise RefusedEventError(RejectCode.KEY_MISMATCH, "key_id")
 
 
-def is_duplicate(state: RunState, event: RunEvent) -> bool:
-    """Whether the run has applied this very event already."""
+def mark_of(event: RunEvent) -> bytes | None:
+    """What an event without a number is known by; None: it has one, or no id either."""
+    # An empty id is none: verdicts, too, name such an event by its place.
+    if event.seq is not None or not event.id:
+        return None
+    return hashlib.sha256(event.id.encode()).digest()[:_ID_BYTES]
+
+
+def is_duplicate(state: RunState, event: RunEvent, mark: bytes | None) -> bool:
+    """Whether the run has applied this very event already; ``mark`` is the event's `mark_of`."""
     if event.seq is not None:
         return ((event.epoch or 0), event.seq) <= (state.epoch, state.seq)
-    # An empty id is none: verdicts, too, name such an event by its place.
-    return bool(event.id) and _id_digest(event.id or "") in state.recent_ids
+    return mark is not None and mark in state.recent_ids
 
 
-def remember(state: RunState, event: RunEvent) -> bool:
-    """Note an accepted event against duplicates.
+def remember(state: RunState, event: RunEvent, mark: bytes | None) -> bool:
+    """Note an accepted event against duplicates; ``mark`` is the event's `mark_of`.
 
     Returns:
         Whether there is a gap: events before it in its epoch were never seen.
     """
     if event.seq is None:
-        if event.id:
-            state.recent_ids.append(_id_digest(event.id))
+        if mark is not None:
+            state.recent_ids.append(mark)
             del state.recent_ids[:-REMEMBERED_IDS]
         return False
     epoch = event.epoch or 0
     gap = epoch == state.epoch and event.seq > state.seq + 1
     state.epoch, state.seq = epoch, event.seq
     return gap
-
-
-def _id_digest(event_id: str) -> bytes:
-    return hashlib.sha256(event_id.encode()).digest()[:_ID_BYTES]

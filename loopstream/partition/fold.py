@@ -29,6 +29,7 @@ from loopstream.partition.admission import (
     fingerprinted,
     is_bound,
     is_duplicate,
+    mark_of,
     remember,
 )
 from loopstream.partition.controls import Controls
@@ -276,7 +277,8 @@ class Partition:
             self.counts["replayed"] += 1
             self._touch(scope, state)
             return False
-        if is_duplicate(state, event):
+        mark = mark_of(event)
+        if is_duplicate(state, event, mark):
             self.counts["duplicate"] += 1
             return False
         known, bound = state.agent is not None, is_bound(state, event, signer)
@@ -287,7 +289,7 @@ class Partition:
             bind_key(state, event)
         if not bound:
             bind_identity(state, event, signer)
-        self._note(state, event)
+        self._note(state, event, mark)
         at = Position(self.number, record.offset, index, self._appended)
         if self._marker.orders:
             self._hear(state, event, at, known=known)
@@ -301,8 +303,8 @@ class Partition:
             self.counts["throttled"] += 1  # a warning that was announced already
         return True
 
-    def _note(self, state: RunState, event: RunEvent) -> None:
-        if remember(state, event):
+    def _note(self, state: RunState, event: RunEvent, mark: bytes | None) -> None:
+        if remember(state, event, mark):
             state.totals.gaps += 1
             self.counts["gap"] += 1
         if state.ended is not None:
