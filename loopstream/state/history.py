@@ -17,7 +17,7 @@ _NEVER_HOT = 1 << 62
 
 
 class Settlement(NamedTuple):
-    """What an outcome writes into a record."""
+    """What an outcome writes into a record: a result, unless it is a veto."""
 
     result: str | None
     unknown_tool: str | None = None
